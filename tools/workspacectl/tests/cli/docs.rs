@@ -1,4 +1,4 @@
-//! The documentation: its commands run, and its links lead somewhere.
+//! The commands in the documentation run.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::Parser as _;
-use pulldown_cmark::{CodeBlockKind, Event, Options as Markdown, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 use test_support::server::Server;
 use workspace_local::serve::Options;
 
@@ -52,10 +52,6 @@ fn documents() -> Vec<Document> {
     documents
 }
 
-fn options() -> Markdown {
-    Markdown::ENABLE_TABLES | Markdown::ENABLE_GFM | Markdown::ENABLE_TASKLISTS
-}
-
 #[track_caller]
 fn assert_none(failures: &[String]) {
     assert!(failures.is_empty(), "\n{}\n", failures.join("\n"));
@@ -72,7 +68,7 @@ impl Document {
     fn blocks(&self) -> Vec<Block> {
         let mut blocks = Vec::new();
         let mut is_in_block = false;
-        for (event, range) in Parser::new_ext(&self.text, options()).into_offset_iter() {
+        for (event, range) in Parser::new(&self.text).into_offset_iter() {
             match event {
                 Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
                     is_in_block = true;
@@ -89,46 +85,6 @@ impl Document {
         }
         blocks
     }
-
-    /// Describes every link and image that leads nowhere.
-    fn broken_links(&self) -> Vec<String> {
-        let mut broken = Vec::new();
-        for (event, range) in Parser::new_ext(&self.text, options()).into_offset_iter() {
-            if let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event
-                && !self.leads_somewhere(&dest_url)
-            {
-                broken.push(format!("{}: {dest_url}", self.place(range.start)));
-            }
-        }
-        broken
-    }
-
-    /// Whether a destination is on another site, or a file or a heading in this repository.
-    fn leads_somewhere(&self, destination: &str) -> bool {
-        let mut schemes = ["http:", "https:", "mailto:"].into_iter();
-        if schemes.any(|scheme| destination.starts_with(scheme)) {
-            return true;
-        }
-        let (path, anchor) = destination.split_once('#').unwrap_or((destination, ""));
-        let this = root().join(&self.name);
-        let target = match path {
-            "" => this,
-            path => this.with_file_name(path),
-        };
-        let has_anchor = || anchors(&fs::read_to_string(&target).unwrap()).contains(&anchor.into());
-        target.exists() && (anchor.is_empty() || has_anchor())
-    }
-}
-
-/// The anchors of the headings, as GitHub generates them.
-fn anchors(markdown: &str) -> Vec<String> {
-    let headings = markdown.lines().filter(|line| line.starts_with('#'));
-    let anchor = |heading: &str| {
-        let title = heading.trim_start_matches('#').trim().to_lowercase();
-        let is_kept = |c: &char| c.is_alphanumeric() || ['-', '_'].contains(c);
-        title.replace(' ', "-").chars().filter(is_kept).collect()
-    };
-    headings.map(anchor).collect()
 }
 
 /// Runs commands in bash, after those of `docs.sh`, in a folder with links to the folders and YAML
@@ -169,13 +125,6 @@ fn bash(mode: &str, commands: &str, variable: (&str, &str)) -> Option<String> {
     let printed = [output.stdout, output.stderr].concat();
     let is_successful = output.status.success() && failures.is_empty();
     (!is_successful).then(|| format!("{}: {failures}{}", output.status, text(&printed)))
-}
-
-#[test]
-fn relative_links_and_anchors_exist() {
-    let documents = documents();
-    let broken: Vec<_> = documents.iter().flat_map(Document::broken_links).collect();
-    assert_none(&broken);
 }
 
 #[test]

@@ -59,10 +59,4 @@ def serve():
 @pytest.fixture(scope="session")
 def browser_type_launch_args(browser_type_launch_args):
     chromium = shutil.which("chromium") or pytest.exit("Install Chromium.", returncode=1)
-    arguments = [
-        "--no-sandbox",
-        "--host-resolver-rules=MAP evil.example 127.0.0.1",
-        # By default, Chromium keeps some pages away from this machine. Other browsers do not.
-        "--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests",
-    ]
-    return {"executable_path": chromium, "args": arguments, **browser_type_launch_args}
+    return {"executable_path": chromium, "args": ["--no-sandbox"], **browser_type_launch_args}

@@ -283,6 +283,11 @@ fn requests_with_an_unknown_origin_or_host_name_are_rejected() {
             send(&server.dynamodb_url, "DynamoDB_20120810.ListTables", "{}"),
         ];
         assert_eq!(statuses, expected, "{name}: {value}");
+        for path in ["/", "/stored", "/openapi.yaml", "/unknown"] {
+            let request = agent().get(format!("{}{path}", server.url));
+            let status = request.header(name, value).call().unwrap().status();
+            assert_eq!(status == 403, expected[0] == 403, "{path}, {name}: {value}");
+        }
     }
 }
 

@@ -18,7 +18,6 @@ use test_support::{
     faults::{FAULTS, Fault, Phase},
     iterations, operation_event, send,
 };
-use workspace_local::dynamodb::is_read;
 use workspace_management::{operations::Operation, service::Service};
 
 use crate::operations::Sample;
@@ -65,12 +64,8 @@ impl Cell {
     fn expected_status(&self) -> u16 {
         match self.fault {
             Fault::Late => 204,
-            Fault::Status(
-                _,
-                "AccessDeniedException"
-                | "ResourceNotFoundException"
-                | "UnrecognizedClientException",
-            ) => 500,
+            Fault::Denied
+            | Fault::Status(_, "ResourceNotFoundException" | "UnrecognizedClientException") => 500,
             Fault::Status(_, "ExpiredTokenException") => 503,
             _ if self.once => 204,
             _ => 503,
@@ -89,7 +84,7 @@ impl Cell {
         }
         let before = app.all_records().await;
         let is_faulty = Arc::new(AtomicBool::new(true));
-        let service = self.faulty_service(&app, is_faulty.clone());
+        let service = self.hooked_service(&app, is_faulty.clone());
         let event = operation_event(self.operation);
         let time_limit = if self.once {
             TIME_LIMIT
@@ -127,9 +122,9 @@ impl Cell {
     }
 
     /// A service whose requests to DynamoDB have the fault of the cell while `is_faulty` is true.
-    fn faulty_service(self, app: &TestApp, is_faulty: Arc<AtomicBool>) -> Service {
-        app.faulty_service(move |request| {
-            if is_read(request) == self.writes {
+    fn hooked_service(self, app: &TestApp, is_faulty: Arc<AtomicBool>) -> Service {
+        app.hooked_service(move |request| {
+            if request.is_read() == self.writes {
                 return None;
             }
             let has_fault = if self.once {

@@ -14,7 +14,7 @@ use test_support::{
     faults::{Fault, Phase},
     fixtures, handle_checking_log, operation_event, send, unique_key,
 };
-use workspace_local::{demo::DEMO_KEY, dynamodb::is_read};
+use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operations::Operation, records::ApiKeyRecord, store::Table};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -127,12 +127,9 @@ async fn a_disabled_organization_is_rejected_after_at_most_a_minute_and_an_enabl
 async fn slow_reads_do_not_extend_the_life_of_a_cached_value() {
     let app = TestApp::new().await;
     app.insert_demo_key().await;
-    let service = app.faulty_service(|request| {
-        if is_read(request) {
-            Some((Fault::Late, Phase::AfterExecution))
-        } else {
-            None
-        }
+    let service = app.hooked_service(|request| {
+        let late = (Fault::Late, Phase::AfterExecution);
+        request.is_read().then_some(late)
     });
     let event = operation_event(Operation::SetBotVoice);
     let start = SystemTime::now();
@@ -170,8 +167,8 @@ async fn the_service_reads_again_what_dynamodb_leaves_unprocessed_after_a_wait_t
         app.insert_demo_key().await;
         let reads = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&reads);
-        let service = app.faulty_service(move |request| {
-            if !is_read(request) {
+        let service = app.hooked_service(move |request| {
+            if !request.is_read() {
                 return None;
             }
             let index = match counter.fetch_add(1, Ordering::Relaxed) {

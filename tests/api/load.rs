@@ -16,7 +16,6 @@ use test_support::{
     faults::{Fault, Phase},
     handle_checking_log, operation_event, send, unique_key,
 };
-use workspace_local::dynamodb::{action, is_read};
 use workspace_management::{operations::Operation, service::Service};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -41,8 +40,8 @@ async fn send_while_writes_fail(
     app.insert_demo_team().await;
     let writes = Arc::new(AtomicUsize::new(0));
     let counter = writes.clone();
-    let service = app.faulty_service(move |request| {
-        if is_read(request) {
+    let service = app.hooked_service(move |request| {
+        if request.is_read() {
             return None;
         }
         counter.fetch_add(1, Ordering::Relaxed);
@@ -102,13 +101,13 @@ impl Scenario {
         let is_throttled = Arc::new(AtomicBool::new(false));
         let dynamodb_requests = Arc::new(AtomicUsize::new(0));
         let (throttled, requests) = (is_throttled.clone(), dynamodb_requests.clone());
-        let service = app.faulty_service(move |request| {
+        let service = app.hooked_service(move |request| {
             requests.fetch_add(1, Ordering::Relaxed);
-            let fault = match action(request) {
+            let fault = match &*request.action {
                 "TransactWriteItems" => Fault::Cancelled("ThrottlingError"),
                 _ => Fault::Status(400, "ThrottlingException"),
             };
-            let is_faulty = !is_read(request) && throttled.load(Ordering::Relaxed);
+            let is_faulty = !request.is_read() && throttled.load(Ordering::Relaxed);
             is_faulty.then_some((fault, Phase::BeforeExecution))
         });
         Self {

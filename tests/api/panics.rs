@@ -1,9 +1,6 @@
 //! Requests that panic. `fault_matrix.rs` tests the faults of DynamoDB.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
 use test_support::{TestApp, operation_event, send};
 use workspace_management::operations::Operation;
@@ -11,9 +8,8 @@ use workspace_management::operations::Operation;
 #[tokio::test]
 async fn a_request_that_panics_gets_a_500_and_the_next_request_succeeds() {
     let app = TestApp::new().await;
-    let has_panicked = AtomicBool::new(false);
-    let service = app.faulty_service(move |_| {
-        assert!(has_panicked.swap(true, Ordering::Relaxed), "injected panic");
+    let service = app.hooked_service(|request| {
+        assert!(request.number > 0, "injected panic");
         None
     });
     let event = operation_event(Operation::CreateDataStore);

@@ -12,7 +12,6 @@ use test_support::{
     faults::{Fault, Phase},
     send,
 };
-use workspace_local::dynamodb::action;
 use workspace_management::{operations::Operation, store::Table};
 
 use crate::{
@@ -204,8 +203,8 @@ async fn the_state_is_created_even_if_the_first_response_from_dynamodb_is_lost()
         let app = TestApp::new().await;
         let acme = client_with_prefer(&app).await;
         let was_lost = AtomicBool::new(false);
-        let service = app.faulty_service(move |request| {
-            if action(request) != "PutItem" || was_lost.swap(true, Ordering::Relaxed) {
+        let service = app.hooked_service(move |request| {
+            if request.action != "PutItem" || was_lost.swap(true, Ordering::Relaxed) {
                 return None;
             }
             Some((Fault::Closed, Phase::AfterExecution))

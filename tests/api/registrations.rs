@@ -1,12 +1,6 @@
 //! API keys of an organization that was erased and then registered again with the same id.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use test_support::{
@@ -15,7 +9,7 @@ use test_support::{
     fixtures, send,
 };
 use tokio::sync::Notify;
-use workspace_local::{demo::DEMO_KEY, dynamodb::is_read};
+use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operations::Operation, store::Table};
 
 use crate::lifecycle::{DATA_STORES, VOICE, body};
@@ -39,9 +33,8 @@ async fn a_key_that_was_read_before_a_second_registration_is_not_accepted() {
     app.insert_demo_key().await;
     let second_read = Arc::new(Notify::new());
     let notifier = second_read.clone();
-    let reads = AtomicUsize::new(0);
-    let service = app.faulty_service(move |request| {
-        if is_read(request) && reads.fetch_add(1, Ordering::Relaxed) == 1 {
+    let service = app.hooked_service(move |request| {
+        if request.number == 1 {
             notifier.notify_one();
             return Some((Fault::Late, Phase::BeforeExecution));
         }

@@ -36,10 +36,10 @@ use workspace_records::{
 
 use crate::{
     client::{TestClient, TestResponse},
-    faults::{FaultInjector, Plan},
+    faults::network,
     fixtures::{self, key_record},
+    hook::{Hook, Hooked, RequestRecorder},
     log_guard::handle_checking_log,
-    recorder::RequestRecorder,
 };
 
 /// The service, and a DynamoDB with tables that only this app uses.
@@ -79,7 +79,11 @@ impl TestApp {
             }
         }
         let dynamodb_requests = RequestRecorder::default();
-        let sdk_config = sdk_config_for(&endpoint).interceptor(dynamodb_requests.clone());
+        let recorder = dynamodb_requests.clone();
+        let sdk_config = hooked_sdk_config(&endpoint, move |request| {
+            recorder.add(request);
+            None
+        });
         let app = Self {
             service: service(sdk_config, table_names.clone(), anonymous_access),
             dynamodb_client,
@@ -92,11 +96,9 @@ impl TestApp {
         app
     }
 
-    /// A second service on the same tables, with empty caches. `plan` chooses the faults of its
-    /// requests to DynamoDB.
-    pub fn faulty_service(&self, plan: impl Plan) -> Service {
-        let sdk_config = sdk_config_for(&self.endpoint)
-            .http_client(http_client(FaultInjector::new(plan)))
+    /// A second service on the same tables, with empty caches. `hook` sees its requests to DynamoDB.
+    pub fn hooked_service(&self, hook: impl Hook) -> Service {
+        let sdk_config = hooked_sdk_config(&self.endpoint, hook)
             // By default, all clients of a process share one budget for retries.
             .retry_partition(RetryPartition::new(unique_key()));
         let table_names = self.table_names.clone();
@@ -345,6 +347,12 @@ fn sdk_config_for(endpoint: &str) -> Builder {
     sdk_config(endpoint)
         .region(Region::new(variables["AWS_REGION"].clone()))
         .credentials_provider(Credentials::new(id, secret, token, None, "test"))
+}
+
+/// As [`sdk_config_for`], but a hook sees each request.
+fn hooked_sdk_config(endpoint: &str, hook: impl Hook) -> Builder {
+    let connector = Hooked::new(network(endpoint), hook);
+    sdk_config_for(endpoint).http_client(http_client(connector))
 }
 
 /// Table names that no other app uses, so that tests can share a DynamoDB.

@@ -1,7 +1,6 @@
-//! A layer between the SDK and DynamoDB that injects faults of DynamoDB and the network into chosen
-//! requests.
+//! What can go wrong with a request to DynamoDB or a different service of AWS.
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::pending, net::SocketAddr, process::Command, time::Duration};
 
 use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
 use aws_smithy_http_client::{
@@ -10,7 +9,7 @@ use aws_smithy_http_client::{
 };
 use aws_smithy_runtime_api::{
     client::{
-        http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector},
+        http::{HttpConnector as _, SharedHttpConnector},
         result::ConnectorError,
     },
     http::StatusCode,
@@ -20,16 +19,23 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpSocket},
+    time::sleep,
 };
-use workspace_local::dynamodb::action;
 
-/// What goes wrong with a request to DynamoDB.
+use crate::hook::Request;
+
+/// How late a response is, which is within the time limit of an attempt.
+const LATE: Duration = Duration::from_millis(300);
+
+/// What goes wrong with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// DynamoDB responds with a status and an error code.
     Status(u16, &'static str),
     /// DynamoDB cancels a transaction for this reason. A single write gets the same kind of error.
     Cancelled(&'static str),
+    /// The caller's identity lacks a permission.
+    Denied,
     Refused,
     /// The connection is closed before the request is read.
     ClosedBeforeRequest,
@@ -43,14 +49,16 @@ pub enum Fault {
     StalledResponse,
     FailedTlsHandshake,
     NoResponse,
-    /// The response is 300 ms late, which is within the time limit of an attempt.
+    /// The response is [`LATE`].
     Late,
     NotHttp,
     /// A `BatchGetItem` leaves the table at this index unprocessed.
     Unprocessed(usize),
+    /// The process with this id is killed.
+    Killed(u32),
 }
 
-/// The faults of the matrix: all except `Unprocessed`, which only reads can have.
+/// The faults of the matrix: all except `Unprocessed`, which only reads can have, and `Killed`.
 pub const FAULTS: &[Fault] = &[
     Fault::Status(500, "InternalServerError"),
     Fault::Status(503, "ServiceUnavailable"),
@@ -61,7 +69,7 @@ pub const FAULTS: &[Fault] = &[
     Fault::Cancelled("ThrottlingError"),
     Fault::Cancelled("ProvisionedThroughputExceeded"),
     Fault::Status(400, "TransactionInProgressException"),
-    Fault::Status(400, "AccessDeniedException"),
+    Fault::Denied,
     Fault::Status(400, "ResourceNotFoundException"),
     Fault::Status(400, "ExpiredTokenException"),
     Fault::Status(400, "UnrecognizedClientException"),
@@ -84,111 +92,147 @@ pub enum Phase {
     AfterExecution,
 }
 
-/// Chooses the fault of a request. `None` means that the request has no fault.
-pub trait Plan: Fn(&HttpRequest) -> Option<(Fault, Phase)> + Send + Sync + 'static {}
+/// The fault of a request that the caller's identity must not send.
+pub const DENIED: (Fault, Phase) = (Fault::Denied, Phase::BeforeExecution);
 
-impl<F: Fn(&HttpRequest) -> Option<(Fault, Phase)> + Send + Sync + 'static> Plan for F {}
-
-/// An HTTP client for the SDK that injects the faults that a plan chooses.
-#[derive(Clone)]
-pub struct FaultInjector {
-    network: SharedHttpConnector,
-    plan: Arc<dyn Plan>,
+/// A connector to servers with this URL.
+pub fn network(url: &str) -> Connector {
+    let builder = Connector::builder();
+    if url.starts_with("https:") {
+        let provider = Provider::rustls(CryptoMode::Ring);
+        builder.tls_provider(provider).build()
+    } else {
+        builder.build_http()
+    }
 }
 
-impl FaultInjector {
-    pub fn new(plan: impl Plan) -> Self {
-        let network = Connector::builder()
-            .tls_provider(Provider::rustls(CryptoMode::Ring))
-            .build();
-        Self {
-            network: SharedHttpConnector::new(network),
-            plan: Arc::new(plan),
+impl Fault {
+    /// Makes a request fail that would otherwise be sent through `connector`.
+    pub(crate) async fn inject(
+        self,
+        phase: Phase,
+        request: &Request,
+        http_request: HttpRequest,
+        connector: &SharedHttpConnector,
+    ) -> Result<HttpResponse, ConnectorError> {
+        match (self, phase) {
+            (Self::Late, Phase::BeforeExecution) => {
+                sleep(LATE).await;
+                connector.call(http_request).await
+            }
+            (Self::Late, Phase::AfterExecution) => {
+                let response = connector.call(http_request).await;
+                sleep(LATE).await;
+                response
+            }
+            (Self::Unprocessed(index), _) => {
+                let response = connector.call(http_request).await?;
+                Ok(withhold(index, request, response).await)
+            }
+            (_, Phase::BeforeExecution) => self.fail(request, http_request).await,
+            (_, Phase::AfterExecution) => {
+                let copy = http_request.try_clone().expect("the body is in memory");
+                connector.call(copy).await?;
+                self.fail(request, http_request).await
+            }
         }
     }
 
-    /// Makes a request fail. Returns the error of DynamoDB or of the connection.
+    /// Returns the error of the service or of the connection.
     async fn fail(
-        &self,
-        fault: Fault,
-        mut request: HttpRequest,
+        self,
+        request: &Request,
+        mut http_request: HttpRequest,
     ) -> Result<HttpResponse, ConnectorError> {
-        if let Some(response) = error_response(fault, &request) {
+        if let Some(response) = self.response(request) {
             return Ok(response);
         }
-        let scheme = match fault {
-            Fault::FailedTlsHandshake => "https",
+        if let Self::Killed(process) = self {
+            kill(process);
+            return pending().await;
+        }
+        let scheme = match self {
+            Self::FailedTlsHandshake => "https",
             _ => "http",
         };
         let (socket, address) = bound_socket();
-        request.set_uri(format!("{scheme}://{address}/")).unwrap();
-        if fault == Fault::Refused {
+        let url = format!("{scheme}://{address}/");
+        http_request.set_uri(&*url).unwrap();
+        if self == Self::Refused {
             // `socket` keeps its port, but does not listen.
-            return self.network.call(request).await;
+            return network(&url).call(http_request).await;
         }
         let listener = socket.listen(1).unwrap();
-        tokio::spawn(fail_connection(listener, fault));
-        self.network.call(request).await
+        tokio::spawn(fail_connection(listener, self));
+        network(&url).call(http_request).await
     }
 
-    /// Executes a `BatchGetItem`, and leaves the table at an index unprocessed.
-    async fn withhold(
-        &self,
-        index: usize,
-        request: HttpRequest,
-    ) -> Result<HttpResponse, ConnectorError> {
-        let requested = json_body(&request);
-        let response = self.network.call(request).await?;
-        let body = ByteStream::new(response.into_body()).collect().await;
-        let mut body: Value = serde_json::from_slice(&body.unwrap().to_vec()).unwrap();
-        let reads = requested["RequestItems"].as_object().unwrap();
-        let (table, read) = reads.iter().nth(index).unwrap();
-        body["Responses"].as_object_mut().unwrap().remove(table);
-        body["UnprocessedKeys"][table] = read.clone();
-        Ok(http_response(200, body.to_string()))
-    }
-
-    async fn delay(
-        &self,
-        request: HttpRequest,
-        phase: Phase,
-    ) -> Result<HttpResponse, ConnectorError> {
-        let delay = tokio::time::sleep(Duration::from_millis(300));
-        if phase == Phase::BeforeExecution {
-            delay.await;
-            return self.network.call(request).await;
-        }
-        let response = self.network.call(request).await;
-        delay.await;
-        response
-    }
-}
-
-impl fmt::Debug for FaultInjector {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("FaultInjector")
-    }
-}
-
-impl HttpConnector for FaultInjector {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let injector = self.clone();
-        HttpConnectorFuture::new(async move {
-            let Some((fault, phase)) = (injector.plan)(&request) else {
-                return injector.network.call(request).await;
-            };
-            match (fault, phase) {
-                (Fault::Late, _) => injector.delay(request, phase).await,
-                (Fault::Unprocessed(index), _) => injector.withhold(index, request).await,
-                (_, Phase::BeforeExecution) => injector.fail(fault, request).await,
-                (_, Phase::AfterExecution) => {
-                    let copy = request.try_clone().expect("the body is in memory");
-                    injector.network.call(copy).await?;
-                    injector.fail(fault, request).await
-                }
+    /// The error response, if the fault has one.
+    fn response(self, request: &Request) -> Option<HttpResponse> {
+        let (status, body) = match self {
+            Self::Denied => return Some(denial(&request.service)),
+            Self::Status(status, code) => (status, json!({ "__type": qualified(code) })),
+            Self::Cancelled(reason) if request.action == "TransactWriteItems" => {
+                (400, cancellation(request, reason))
             }
-        })
+            Self::Cancelled(reason) => {
+                let code = format!("{}Exception", reason.trim_end_matches("Error"));
+                (400, json!({ "__type": qualified(&code) }))
+            }
+            _ => return None,
+        };
+        Some(http_response(status, body.to_string()))
     }
+}
+
+/// Changes the response to a `BatchGetItem` such that the table at an index is unprocessed.
+async fn withhold(index: usize, request: &Request, response: HttpResponse) -> HttpResponse {
+    let body = ByteStream::new(response.into_body()).collect().await;
+    let mut body: Value = serde_json::from_slice(&body.unwrap().to_vec()).unwrap();
+    let reads = request.body["RequestItems"].as_object().unwrap();
+    let (table, read) = reads.iter().nth(index).unwrap();
+    body["Responses"].as_object_mut().unwrap().remove(table);
+    body["UnprocessedKeys"][table] = read.clone();
+    http_response(200, body.to_string())
+}
+
+/// The response of a service to a request that the caller's identity must not send.
+fn denial(service: &str) -> HttpResponse {
+    let code = match service {
+        "dynamodb" | "lambda" => {
+            let error = "com.amazon.coral.service#AccessDeniedException";
+            let body = json!({ "__type": error, "Message": "not authorized" });
+            return http_response(400, body.to_string());
+        }
+        "sns" => "AuthorizationError",
+        _ => "AccessDenied",
+    };
+    let error = format!("<Code>{code}</Code><Message>not authorized</Message>");
+    let body = format!("<ErrorResponse><Error>{error}</Error></ErrorResponse>");
+    http_response(403, body)
+}
+
+fn kill(process: u32) {
+    let mut kill = Command::new("kill");
+    let status = kill.args(["-KILL", &process.to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+/// An error code as DynamoDB sends it.
+fn qualified(code: &str) -> String {
+    format!("com.amazonaws.dynamodb.v20120810#{code}")
+}
+
+/// The error of a transaction that is cancelled because of its last action.
+fn cancellation(request: &Request, reason: &str) -> Value {
+    let actions = request.body["TransactItems"].as_array().unwrap().len();
+    let mut reasons = vec![json!({ "Code": "None" }); actions];
+    *reasons.last_mut().unwrap() = json!({ "Code": reason, "Message": "another writer" });
+    json!({
+        "__type": qualified("TransactionCanceledException"),
+        "message": "Transaction cancelled",
+        "CancellationReasons": reasons,
+    })
 }
 
 pub(crate) fn json_body(request: &HttpRequest) -> Value {
@@ -201,40 +245,6 @@ pub(crate) fn is_consistent(request: &HttpRequest) -> bool {
         Some(reads) => reads.values().all(|read| read["ConsistentRead"] == true),
         None => body["ConsistentRead"] == true,
     }
-}
-
-/// The error response of DynamoDB, if the fault has one.
-fn error_response(fault: Fault, request: &HttpRequest) -> Option<HttpResponse> {
-    let (status, body) = match fault {
-        Fault::Status(status, code) => (status, json!({ "__type": qualified(code) })),
-        Fault::Cancelled(reason) if action(request) == "TransactWriteItems" => {
-            (400, cancellation(request, reason))
-        }
-        Fault::Cancelled(reason) => {
-            let code = format!("{}Exception", reason.trim_end_matches("Error"));
-            (400, json!({ "__type": qualified(&code) }))
-        }
-        _ => return None,
-    };
-    Some(http_response(status, body.to_string()))
-}
-
-/// An error code as DynamoDB sends it.
-fn qualified(code: &str) -> String {
-    format!("com.amazonaws.dynamodb.v20120810#{code}")
-}
-
-/// The error of a transaction that is cancelled because of its last action.
-fn cancellation(request: &HttpRequest, reason: &str) -> Value {
-    let body = json_body(request);
-    let actions = body["TransactItems"].as_array().unwrap().len();
-    let mut reasons = vec![json!({ "Code": "None" }); actions];
-    *reasons.last_mut().unwrap() = json!({ "Code": reason, "Message": "another writer" });
-    json!({
-        "__type": qualified("TransactionCanceledException"),
-        "message": "Transaction cancelled",
-        "CancellationReasons": reasons,
-    })
 }
 
 pub fn http_response(status: u16, body: String) -> HttpResponse {

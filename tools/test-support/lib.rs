@@ -5,15 +5,15 @@
 //! - [`TestClient`] sends requests to a `TestApp`, always with the same headers.
 //! - [`TestResponse`] is a response as a client sees it. `TestResponse::read` checks what all
 //!   responses have in common.
-//! - [`RequestRecorder`] lists the requests that the service sends to DynamoDB. It rejects
-//!   eventually consistent reads.
+//! - [`RequestRecorder`](hook::RequestRecorder) lists the requests that the service sends to
+//!   DynamoDB. It rejects eventually consistent reads.
 //! - [`handle_checking_log`] fails if the log of a request contains an API key, a body or a name.
 //! - [`server::Server`] is `cargo serve` in the process of the test.
 //! - [`fixtures`] are records for tests that do not create them with a request.
 //!
 //! Ways to inject faults, from the smallest to the largest:
 //!
-//! - [`faults::FaultInjector`] injects faults of DynamoDB and the network into chosen requests.
+//! - A [`hook`] sees the requests of a service or of a process, and chooses the [`faults`] of some.
 //! - [`simulation`] runs many processes at once, in an order that a seed determines.
 //!
 //! ```ignore
@@ -40,8 +40,8 @@ mod app;
 mod client;
 pub mod faults;
 pub mod fixtures;
+pub mod hook;
 mod log_guard;
-mod recorder;
 pub mod server;
 pub mod simulation;
 
@@ -49,5 +49,4 @@ pub use self::{
     app::*,
     client::{TestClient, TestResponse},
     log_guard::{handle_checking_log, secrets},
-    recorder::RequestRecorder,
 };

@@ -238,7 +238,8 @@ pub fn is_read(request: &HttpRequest) -> bool {
     is_read_action(action(request))
 }
 
-fn is_read_action(action: &str) -> bool {
+/// Whether an action only reads records.
+pub fn is_read_action(action: &str) -> bool {
     matches!(action, "GetItem" | "BatchGetItem" | "Query" | "Scan")
 }
 

@@ -8,6 +8,7 @@
 //! - [`RequestRecorder`](hook::RequestRecorder) lists the requests that the service sends to
 //!   DynamoDB. It rejects eventually consistent reads.
 //! - [`handle_checking_log`] fails if the log of a request contains an API key, a body or a name.
+//! - [`iam`] says which permissions policies grant, and which of them requests need.
 //! - [`server::Server`] is `cargo serve` in the process of the test.
 //! - [`fixtures`] are records for tests that do not create them with a request.
 //!
@@ -41,6 +42,7 @@ mod client;
 pub mod faults;
 pub mod fixtures;
 pub mod hook;
+pub mod iam;
 mod log_guard;
 pub mod server;
 pub mod simulation;

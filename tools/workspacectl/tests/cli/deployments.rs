@@ -141,7 +141,7 @@ fn home_with_config(config: &str) -> TempDir {
 #[test]
 fn a_variable_that_is_empty_counts_as_not_set() {
     let network = Network::new();
-    let url = network.listen(|_, _| true);
+    let url = network.listen(|_| None);
     let mut command = on_stack(&url, "orgs list");
     for name in [
         "AWS_CA_BUNDLE",
@@ -210,7 +210,7 @@ fn a_configuration_of_aws_that_cannot_be_used_is_named() {
 #[test]
 fn messages_name_the_deployment_that_requests_go_to() {
     let (server, network) = (Server::start(), Network::new());
-    let (dynamodb, aws) = (&server.dynamodb_url, network.listen(|_, _| true));
+    let (dynamodb, aws) = (&server.dynamodb_url, network.listen(|_| None));
     let global = format!("[default]\nendpoint_url = {aws}");
     let service =
         format!("[default]\nservices = x\n[services x]\ndynamodb =\n endpoint_url = {dynamodb}");
@@ -246,7 +246,7 @@ fn messages_name_the_deployment_that_requests_go_to() {
 #[test]
 fn libraries_log_in_color_when_clap_prints_in_color() {
     let network = Network::new();
-    let url = network.listen(|_, _| true);
+    let url = network.listen(|_| None);
     let is_colored = |line: &str, variables: &[(&str, &str)]| {
         let mut command = on_stack(&url, line);
         // The SDK warns about a value that is not a boolean.

@@ -9,6 +9,7 @@ use std::{
 use axum::{Router, http::StatusCode};
 use serde_json::{Value, json};
 use test_support::{
+    faults::DENIED,
     fixtures::{self, key_record},
     key_id, unique_key,
 };
@@ -22,7 +23,7 @@ use crate::{
 
 /// Runs `doctor` on the stack of a network. Returns its exit code and its rows.
 fn check_stack(network: &Network, options: &str) -> (Option<i32>, Vec<Value>) {
-    let url = network.listen(|_, _| true);
+    let url = network.listen(|_| None);
     let mut doctor = on_stack(&url, &format!("doctor --json {options}"));
     let output = doctor.output().unwrap();
     let checks = serde_json::from_slice(&output.stdout);
@@ -206,7 +207,7 @@ fn expiring_key(id: &str) -> Value {
 
 /// The checks that are not ok, after a run with an API key of the organization `doctor`.
 fn problems_with_key(network: &Network) -> Vec<Value> {
-    let url = network.listen(|_, _| true);
+    let url = network.listen(|_| None);
     let mut doctor = on_stack(&url, "doctor --json --retry 0");
     let output = doctor.env("WORKSPACECTL_DOCTOR_KEY", DEMO_KEY).output();
     let mut checks: Vec<Value> = serde_json::from_slice(&output.unwrap().stdout).unwrap();
@@ -236,10 +237,11 @@ fn with_a_key_each_operation_writes_and_a_write_that_is_denied_is_named() {
     assert_eq!(records(&network), stored);
 
     for table in &Table::ALL[2..] {
-        let is_allowed = |action: &str, body: &str| {
-            action == "dynamodb:BatchGetItem" || !body.contains(table.logical_id)
-        };
-        let dynamodb = network.listen(is_allowed);
+        let dynamodb = network.listen(|request| {
+            let is_denied =
+                !request.is_read() && request.body.to_string().contains(table.logical_id);
+            is_denied.then_some(DENIED)
+        });
         let url = network.serve_api(&dynamodb);
         network.stack.outputs.insert("ApiUrl", url);
         let problems = problems_with_key(&network);
@@ -302,8 +304,8 @@ fn a_key_is_used_without_the_white_space_around_it() {
 #[test]
 fn a_check_that_was_skipped_is_a_failure_with_strict() {
     let network = Network::with_api();
-    for action in ["dynamodb:Scan", "sns:ListSubscriptionsByTopic"] {
-        let url = network.listen(move |sent, _| sent != action);
+    for action in ["Scan", "ListSubscriptionsByTopic"] {
+        let url = network.listen(move |request| (request.action == action).then_some(DENIED));
         let output = on_stack(&url, "doctor --strict").output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{error}");

@@ -1,14 +1,18 @@
 //! `edit`.
 
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use test_support::{fixtures, simulation::new_request};
+use test_support::{
+    faults::{Fault, Phase},
+    fixtures,
+};
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::store::Table;
 
 use crate::{
-    assert_fails, assert_usage_error, interference, network::Network, server::Server, text,
+    assert_fails, assert_usage_error, interference, network::Network, on_stack, server::Server,
+    text,
 };
 
 const TEAM: &str = "edit team --org acme --project apollo research-team";
@@ -100,15 +104,16 @@ fn values_have_the_rules_of_the_api_and_a_record_must_exist() {
 #[test]
 fn a_lost_response_is_no_failure() {
     let network = Network::with_team(&["ada"]);
-    let (dynamodb, first) = (network.dynamodb.clone(), Once::new());
-    let output = network.output_if(RENAME, move |action, body| {
-        if action == "dynamodb:UpdateItem" {
-            first.call_once(|| {
-                dynamodb.handle(&new_request("UpdateItem", body.to_owned()));
-            });
-        }
-        true
+    let was_lost = AtomicBool::new(false);
+    let lost = (
+        Fault::Status(500, "InternalServerError"),
+        Phase::AfterExecution,
+    );
+    let url = network.listen(move |request| {
+        let is_lost = request.action == "UpdateItem" && !was_lost.swap(true, Ordering::Relaxed);
+        is_lost.then_some(lost)
     });
+    let output = on_stack(&url, RENAME).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(
         network.dynamodb.records(Table::TEAMS)[0]["team_name"],

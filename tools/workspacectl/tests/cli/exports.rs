@@ -39,13 +39,13 @@ fn an_erasure_that_another_run_has_finished_fails_and_keeps_no_export() {
     network.disable_acme();
     let (folder, file) = new_file();
     let (dynamodb, acme) = (network.dynamodb.clone(), fixtures::organization("acme"));
-    let output = network.output_if(
+    let output = network.hooked_output(
         &format!("orgs erase acme --yes --wait 0 --export {file}"),
-        move |_, body| {
-            if body.contains("LoggingInstancesTable") {
+        move |request| {
+            if request.body["TableName"] == "LoggingInstancesTable" {
                 dynamodb.delete(Table::ORGANIZATIONS, &acme);
             }
-            true
+            None
         },
     );
 

@@ -13,12 +13,11 @@ use crate::{assert_fails, network::Network};
 /// Runs a command, and stores a record before the first write of the command.
 pub(crate) fn run(network: &Network, line: &str, table: Table, record: Value) -> Output {
     let (dynamodb, change) = (network.dynamodb.clone(), Once::new());
-    let output = network.output_if(line, move |action, _| {
-        let mut reads = ["GetItem", "Query", "Scan"].iter();
-        if !reads.any(|read| action.ends_with(read)) {
+    let output = network.hooked_output(line, move |request| {
+        if !request.is_read() {
             change.call_once(|| dynamodb.put(table, &record));
         }
-        true
+        None
     });
     network.assert_valid_records();
     output

@@ -5,7 +5,7 @@
 use std::{fs, process::Output};
 
 use serde_json::Value;
-use test_support::fixtures::key_record;
+use test_support::{faults::Phase, fixtures::key_record};
 use workspace_management::{api_key::ApiKey, store::Table};
 
 use crate::{network::Network, text};
@@ -49,14 +49,14 @@ fn kill_everywhere(line: &str, prepare: fn() -> Network, check: impl Fn(&Network
     let mut requests = 0;
     loop {
         let mut is_killed = false;
-        for is_handled in [true, false] {
+        for phase in [Phase::AfterExecution, Phase::BeforeExecution] {
             let network = prepare();
             let folder = tempfile::tempdir().unwrap();
             let files = ["first", "second"].map(|name| folder.path().join(name));
             let lines = files
                 .each_ref()
                 .map(|file| line.replace("FILE", file.to_str().unwrap()));
-            let first = network.kill_at(requests, is_handled, &lines[0]);
+            let first = network.kill_at(requests, phase, &lines[0]);
             is_killed = !first.status.success();
             let second = network.output(&lines[1]);
             let exported = files.map(|file| fs::read_to_string(file).unwrap_or_default());

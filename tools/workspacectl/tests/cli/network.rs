@@ -1,24 +1,24 @@
 //! The network between a command and AWS, which consists of a DynamoDB in this process and of fixed
-//! responses. A test sees every request first, and can deny it.
+//! responses. A hook of the test sees every request first.
 
 use std::{
     collections::BTreeMap,
     process::{Command, Output, Stdio},
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
 
+use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
 use aws_smithy_types::{DateTime, date_time::Format};
-use axum::{
-    Router,
-    http::{HeaderMap, StatusCode, Uri, header::DATE},
-};
+use axum::Router;
 use serde_json::{Value, json};
-use test_support::{fixtures, simulation::new_request};
-use tokio::{net::TcpListener, runtime::Runtime, task::block_in_place};
+use test_support::{
+    faults::{Fault, Phase, http_response},
+    fixtures,
+    hook::{self, Hook, Hooked, Request},
+};
+use tokio::{net::TcpListener, runtime::Runtime};
 use workspace_local::{dynamodb::DynamoDb, gateway};
 use workspace_management::{
     auth::AnonymousAccess,
@@ -32,9 +32,6 @@ use workspace_records::{
 
 use crate::workspacectl;
 
-/// The status and the body of a response.
-type Response = (u16, String);
-
 pub(crate) struct Network {
     pub(crate) dynamodb: DynamoDb,
     runtime: Runtime,
@@ -44,7 +41,7 @@ pub(crate) struct Network {
 }
 
 /// What AWS knows about the stack, besides its tables.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Stack {
     /// The environment variables of its function.
     pub(crate) variables: BTreeMap<&'static str, &'static str>,
@@ -111,38 +108,32 @@ impl Network {
     /// A network with a stack whose API works.
     pub(crate) fn with_api() -> Self {
         let mut network = Self::new();
-        let dynamodb = network.listen(|_, _| true);
+        let dynamodb = network.listen(|_| None);
         let url = network.serve_api(&dynamodb);
         network.stack.outputs.insert("ApiUrl", url);
         network
     }
 
-    /// Listens at a URL for all services of AWS. `is_allowed` gets the action of each request, such
-    /// as `dynamodb:GetItem`, and its body.
-    pub(crate) fn listen(
-        &self,
-        is_allowed: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
-    ) -> String {
-        let (dynamodb, is_allowed) = (self.dynamodb.clone(), Arc::new(is_allowed));
-        let (stack, behind) = (self.stack.clone(), self.behind);
-        let respond = move |headers: HeaderMap, uri: Uri, body: String| async move {
-            let action = action(&headers, &uri, &body);
-            let (status, body) = if is_allowed(&action, &body) {
-                block_in_place(|| respond(&dynamodb, &stack, &action, &body))
-            } else {
-                deny(&action)
-            };
-            let now = DateTime::from(SystemTime::now()).secs();
-            let date = DateTime::from_secs(now - behind).fmt(Format::HttpDate);
-            let status = StatusCode::from_u16(status).unwrap();
-            (status, [(DATE, date.unwrap())], body)
+    /// Listens at a URL for all services of AWS.
+    pub(crate) fn listen(&self, hook: impl Hook) -> String {
+        let aws = Aws {
+            dynamodb: self.dynamodb.clone(),
+            stack: self.stack.clone(),
+            behind: self.behind,
         };
-        self.serve(Router::new().fallback(respond))
+        self.serve(hook::routes(Hooked::new(aws, hook)))
+    }
+
+    /// A command that uses the DynamoDB of this network.
+    fn command(&self, line: &str, hook: impl Hook) -> Command {
+        let mut command = workspacectl(line);
+        command.env("AWS_ENDPOINT_URL_DYNAMODB", self.listen(hook));
+        command
     }
 
     /// Runs a command.
     pub(crate) fn output(&self, line: &str) -> Output {
-        self.output_if(line, |_, _| true)
+        self.hooked_output(line, |_| None)
     }
 
     /// Runs a command with `--json` and returns what it printed.
@@ -152,38 +143,19 @@ impl Network {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Runs a command, and handles its requests as [`Self::listen`].
-    pub(crate) fn output_if(
-        &self,
-        line: &str,
-        is_allowed: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
-    ) -> Output {
-        let mut command = workspacectl(line);
-        command.env("AWS_ENDPOINT_URL_DYNAMODB", self.listen(is_allowed));
-        command.output().unwrap()
+    /// Runs a command. `hook` sees its requests.
+    pub(crate) fn hooked_output(&self, line: &str, hook: impl Hook) -> Output {
+        self.command(line, hook).output().unwrap()
     }
 
-    /// Runs a command, and kills it at a request, unless it sends fewer. `is_handled` is whether
-    /// DynamoDB handles this request before.
-    pub(crate) fn kill_at(&self, request: usize, is_handled: bool, line: &str) -> Output {
-        let (dynamodb, stack) = (self.dynamodb.clone(), self.stack.clone());
-        let (id, count) = (Arc::new(OnceLock::new()), AtomicUsize::new(0));
+    /// Runs a command, and kills it at the request with this number, unless it sends fewer.
+    pub(crate) fn kill_at(&self, number: usize, phase: Phase, line: &str) -> Output {
+        let id = Arc::new(OnceLock::new());
         let process_id = id.clone();
-        let url = self.listen(move |action, body| {
-            let is_last = count.fetch_add(1, Ordering::SeqCst) == request;
-            if is_last && is_handled {
-                respond(&dynamodb, &stack, action, body);
-            }
-            if is_last {
-                let id: u32 = *process_id.wait();
-                let mut kill = Command::new("kill");
-                let kill = kill.args(["-KILL", &id.to_string()]).status();
-                assert!(kill.unwrap().success());
-            }
-            !is_last
+        let mut command = self.command(line, move |request| {
+            let is_last = request.number == number;
+            is_last.then(|| (Fault::Killed(*process_id.wait()), phase))
         });
-        let mut command = workspacectl(line);
-        command.env("AWS_ENDPOINT_URL_DYNAMODB", url);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let process = command.spawn().unwrap();
         id.set(process.id()).unwrap();
@@ -216,76 +188,78 @@ impl Network {
     }
 }
 
-/// The action of a request, with the service from the scope of its signature:
-/// `AWS4-HMAC-SHA256 Credential=KEY/DATE/REGION/SERVICE/aws4_request, ...`.
-fn action(headers: &HeaderMap, uri: &Uri, body: &str) -> String {
-    let header = |name| headers.get(name).map(|value| value.to_str().unwrap());
-    let service = header("authorization").unwrap().split('/').nth(3).unwrap();
-    let action = match header("x-amz-target") {
-        Some(target) => target.split('.').nth(1),
-        None if uri.path() == "/2015-03-31/functions/Function/configuration" => {
-            Some("GetFunctionConfiguration")
-        }
-        None => body.split(['=', '&']).nth(1), // the first parameter of a form
-    };
-    format!("{service}:{}", action.unwrap())
+/// All services of AWS.
+#[derive(Debug)]
+struct Aws {
+    dynamodb: DynamoDb,
+    stack: Stack,
+    behind: i64,
 }
 
-/// Responds as AWS.
-fn respond(dynamodb: &DynamoDb, stack: &Stack, action: &str, body: &str) -> Response {
-    let (service, name) = action.split_once(':').unwrap();
-    let result = match action {
-        "dynamodb:DescribeContinuousBackups" => {
-            let recovery = json!({ "PointInTimeRecoveryStatus": "ENABLED" });
-            let backups = json!({
-                "ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription": recovery,
-            });
-            let response = json!({ "ContinuousBackupsDescription": backups });
-            return (200, response.to_string());
-        }
-        _ if service == "dynamodb" => {
-            let response = dynamodb.handle(&new_request(name, body.to_owned()));
-            let body = response.body().bytes().unwrap().to_vec();
-            return (response.status().as_u16(), String::from_utf8(body).unwrap());
-        }
-        "lambda:GetFunctionConfiguration" => {
-            let environment = json!({ "Variables": stack.variables });
-            return (200, json!({ "Environment": environment }).to_string());
-        }
-        "sts:GetCallerIdentity" => "<Arn>arn:aws:iam::123456789012:user/ada</Arn>".to_owned(),
-        "cloudformation:DescribeStacks" => {
-            let outputs = stack.outputs.iter().map(|(key, value)| {
-                format!("<OutputKey>{key}</OutputKey><OutputValue>{value}</OutputValue>")
-            });
-            let is_protected = stack.has_termination_protection;
-            let stack = format!(
-                "<StackName>stack</StackName>\
+impl HttpConnector for Aws {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let mut response = self.respond(&request);
+        let now = DateTime::from(SystemTime::now()).secs();
+        let date = DateTime::from_secs(now - self.behind).fmt(Format::HttpDate);
+        response.headers_mut().insert("date", date.unwrap());
+        HttpConnectorFuture::ready(Ok(response))
+    }
+}
+
+impl Aws {
+    fn respond(&self, http_request: &HttpRequest) -> HttpResponse {
+        let stack = &self.stack;
+        let request = Request::read(http_request);
+        let name = &*request.action;
+        let result = match name {
+            "DescribeContinuousBackups" => {
+                let recovery = json!({ "PointInTimeRecoveryStatus": "ENABLED" });
+                let backups = json!({
+                    "ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription": recovery,
+                });
+                let response = json!({ "ContinuousBackupsDescription": backups });
+                return http_response(200, response.to_string());
+            }
+            _ if request.service == "dynamodb" => return self.dynamodb.handle(http_request),
+            "GetFunctionConfiguration" => {
+                let environment = json!({ "Variables": stack.variables });
+                return http_response(200, json!({ "Environment": environment }).to_string());
+            }
+            "GetCallerIdentity" => "<Arn>arn:aws:iam::123456789012:user/ada</Arn>".to_owned(),
+            "DescribeStacks" => {
+                let outputs = stack.outputs.iter().map(|(key, value)| {
+                    format!("<OutputKey>{key}</OutputKey><OutputValue>{value}</OutputValue>")
+                });
+                let is_protected = stack.has_termination_protection;
+                let stack = format!(
+                    "<StackName>stack</StackName>\
                 <CreationTime>2026-01-01T00:00:00Z</CreationTime>\
                 <StackStatus>CREATE_COMPLETE</StackStatus>\
                 <EnableTerminationProtection>{is_protected}</EnableTerminationProtection>{}",
-                list("Outputs", outputs)
-            );
-            list("Stacks", [stack])
-        }
-        "cloudformation:ListStackResources" => {
-            let tables = Table::ALL.iter().map(|table| table.logical_id);
-            let resources = tables.chain(["Function"]).map(|id| {
-                format!(
-                    "<LogicalResourceId>{id}</LogicalResourceId>\
+                    list("Outputs", outputs)
+                );
+                list("Stacks", [stack])
+            }
+            "ListStackResources" => {
+                let tables = Table::ALL.iter().map(|table| table.logical_id);
+                let resources = tables.chain(["Function"]).map(|id| {
+                    format!(
+                        "<LogicalResourceId>{id}</LogicalResourceId>\
                     <PhysicalResourceId>{id}</PhysicalResourceId>"
-                )
-            });
-            list("StackResourceSummaries", resources)
-        }
-        "sns:ListSubscriptionsByTopic" => {
-            let arns = stack.subscriptions.iter();
-            let arns = arns.map(|arn| format!("<SubscriptionArn>{arn}</SubscriptionArn>"));
-            list("Subscriptions", arns)
-        }
-        _ => panic!("no command is expected to send {action}"),
-    };
-    let body = format!("<{name}Result>{result}</{name}Result>");
-    (200, format!("<{name}Response>{body}</{name}Response>"))
+                    )
+                });
+                list("StackResourceSummaries", resources)
+            }
+            "ListSubscriptionsByTopic" => {
+                let arns = stack.subscriptions.iter();
+                let arns = arns.map(|arn| format!("<SubscriptionArn>{arn}</SubscriptionArn>"));
+                list("Subscriptions", arns)
+            }
+            _ => panic!("no command is expected to send {request:?}"),
+        };
+        let body = format!("<{name}Result>{result}</{name}Result>");
+        http_response(200, format!("<{name}Response>{body}</{name}Response>"))
+    }
 }
 
 /// A list in XML.
@@ -293,49 +267,4 @@ fn list(name: &str, members: impl IntoIterator<Item = String>) -> String {
     let in_tags = |member| format!("<member>{member}</member>");
     let members: String = members.into_iter().map(in_tags).collect();
     format!("<{name}>{members}</{name}>")
-}
-
-fn deny(action: &str) -> Response {
-    if action.starts_with("dynamodb:") || action.starts_with("lambda:") {
-        let error = "com.amazon.coral.service#AccessDeniedException";
-        let body = json!({ "__type": error, "Message": "not authorized" });
-        return (400, body.to_string());
-    }
-    let code = if action.starts_with("sns:") {
-        "AuthorizationError"
-    } else {
-        "AccessDenied"
-    };
-    let error = format!("<Code>{code}</Code><Message>not authorized</Message>");
-    let body = format!("<ErrorResponse><Error>{error}</Error></ErrorResponse>");
-    (403, body)
-}
-
-/// The permissions that a request needs.
-pub(crate) fn needed(action: &str, body: &str) -> Vec<String> {
-    match action.split(':').next() {
-        Some("sts") => return vec![],
-        Some("cloudformation") => return vec![format!("{action} STACK")],
-        Some("sns") => return vec![format!("{action} AlarmTopic")],
-        Some("lambda") => return vec![format!("{action} Function")],
-        _ => {}
-    }
-    let request: Value = serde_json::from_str(body).unwrap();
-    let Some(items) = request["TransactItems"].as_array() else {
-        return vec![format!("{action} {}", resource(&request))];
-    };
-    let items = items.iter().flat_map(|item| item.as_object().unwrap());
-    // `Put`, `Update`, `Delete` and `ConditionCheck` need `dynamodb:PutItem` and so on.
-    let permissions = items.map(|(name, item)| format!("dynamodb:{name}Item {}", resource(item)));
-    permissions.collect()
-}
-
-/// The table or the index of a request.
-fn resource(request: &Value) -> String {
-    let name = request["TableName"].as_str();
-    let name = name.expect("no command sends requests that read several tables");
-    match request["IndexName"].as_str() {
-        Some(index) => format!("{name}/index/{index}"),
-        None => name.to_owned(),
-    }
 }

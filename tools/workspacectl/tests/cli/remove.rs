@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use test_support::fixtures;
+use test_support::{faults::DENIED, fixtures};
 use workspace_management::store::Table;
 
 use crate::{
@@ -83,12 +83,12 @@ fn a_removal_that_fails_halfway_prints_what_it_has_removed() {
     let member = fixtures::member("acme", "apollo", "ops", "ada");
     network.dynamodb.put(Table::TEAM_MEMBERS, member);
     let removed = |line: &str, denied: &'static str| -> Value {
-        let is_allowed = move |action: &str, body: &str| {
-            let deletes = ["dynamodb:TransactWriteItems", "dynamodb:DeleteItem"].contains(&action);
-            !deletes || !body.contains(denied)
-        };
         let line = format!("{line} --org acme --yes --json");
-        let output = network.output_if(&line, is_allowed);
+        let output = network.hooked_output(&line, move |request| {
+            let deletes = ["TransactWriteItems", "DeleteItem"].contains(&&*request.action);
+            let is_denied = deletes && request.body.to_string().contains(denied);
+            is_denied.then_some(DENIED)
+        });
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
     };

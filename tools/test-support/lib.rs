@@ -9,7 +9,7 @@
 //!   DynamoDB. It rejects eventually consistent reads.
 //! - [`handle_checking_log`] fails if the log of a request contains an API key, a body or a name.
 //! - [`iam`] says which permissions policies grant, and which of them requests need.
-//! - [`server::Server`] is `cargo serve` in the process of the test.
+//! - [`server::Server`] is `cargo serve`, in the process of the test or in its own process.
 //! - [`fixtures`] are records for tests that do not create them with a request.
 //!
 //! Ways to inject faults, from the smallest to the largest:

@@ -1,6 +1,10 @@
-//! The service of `cargo serve`, in the process of the test.
+//! `cargo serve`, in the process of the test or in its own process.
 
-use std::time::Duration;
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Parser as _;
@@ -23,8 +27,22 @@ pub struct Server {
     /// The `curl` commands that `cargo serve` prints.
     pub curls: Vec<String>,
     agent: Agent,
-    /// Runs the service, which ends when the runtime is dropped.
-    _runtime: Runtime,
+    home: Home,
+}
+
+/// What runs the service, which ends when this value is dropped.
+enum Home {
+    Runtime(#[expect(dead_code, reason = "it is only dropped")] Runtime),
+    Process(Child),
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Self::Process(process) = self {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
 }
 
 pub struct Response {
@@ -34,7 +52,7 @@ pub struct Response {
 }
 
 impl Server {
-    /// Starts the service with these options of `cargo serve`.
+    /// Starts the service in this process, with these options of `cargo serve`.
     pub fn start(arguments: &[&str]) -> Self {
         let ports = ["serve", "--port", "0", "--dynamodb-port", "0"];
         let options = Options::parse_from(ports.iter().chain(arguments));
@@ -45,8 +63,37 @@ impl Server {
             url: service.url,
             dynamodb_url: service.dynamodb_url,
             agent: agent(),
-            _runtime: runtime,
+            home: Home::Runtime(runtime),
         }
+    }
+
+    /// Starts `cargo serve` with this command, and waits until it has printed its addresses.
+    pub fn run(command: &mut Command) -> Self {
+        let command = command.arg("--json").stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let printed: Value = serde_json::from_str(&line).unwrap();
+        let field = |name: &str| printed[name].as_str().unwrap().to_owned();
+        Self {
+            url: field("url"),
+            dynamodb_url: field("dynamodb"),
+            curls: serde_json::from_value(printed["requests"].clone()).unwrap(),
+            agent: agent(),
+            home: Home::Process(process),
+        }
+    }
+
+    /// Sends a signal to the process, and waits until it ends.
+    pub fn stop(mut self, signal: &str) -> ExitStatus {
+        let Home::Process(process) = &mut self.home else {
+            panic!("the service runs in this process");
+        };
+        let id = process.id().to_string();
+        let kill = Command::new("kill").args([signal, &id]).status();
+        assert!(kill.unwrap().success());
+        process.wait().unwrap()
     }
 
     pub fn get(&self, path: &str) -> Response {
@@ -84,7 +131,15 @@ impl Server {
     /// Sends a request to DynamoDB. The request must succeed.
     #[track_caller]
     pub fn dynamodb(&self, action: &str, request: &Value) -> Value {
-        dynamodb(&self.agent, &self.dynamodb_url, action, request)
+        let response = self
+            .agent
+            .post(&self.dynamodb_url)
+            .header("x-amz-target", format!("DynamoDB_20120810.{action}"))
+            .content_type("application/x-amz-json-1.0")
+            .send(request.to_string());
+        let response = read(response.unwrap());
+        assert_eq!(response.status, 200, "{action}: {}", response.body);
+        serde_json::from_str(&response.body).unwrap()
     }
 
     /// The records of every table that has a schema: the first megabyte of each table. The records
@@ -123,19 +178,6 @@ impl Server {
         }
         self.dynamodb("UpdateItem", &update);
     }
-}
-
-/// Sends a request to the DynamoDB at this URL. The request must succeed.
-#[track_caller]
-pub fn dynamodb(agent: &Agent, url: &str, action: &str, request: &Value) -> Value {
-    let response = agent
-        .post(url)
-        .header("x-amz-target", format!("DynamoDB_20120810.{action}"))
-        .content_type("application/x-amz-json-1.0")
-        .send(request.to_string());
-    let response = read(response.unwrap());
-    assert_eq!(response.status, 200, "{action}: {}", response.body);
-    serde_json::from_str(&response.body).unwrap()
 }
 
 /// An HTTP client that returns responses of every status.

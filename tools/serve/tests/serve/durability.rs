@@ -2,20 +2,15 @@
 //! record is lost.
 
 use std::{
-    collections::BTreeSet,
-    env,
-    io::{BufRead as _, BufReader},
-    os::unix::process::ExitStatusExt as _,
-    process::Stdio,
-    thread,
+    collections::BTreeSet, env, os::unix::process::ExitStatusExt as _, process::Stdio, thread,
     time::Duration,
 };
 
-use serde_json::json;
-use test_support::server::{agent, create_data_store, dynamodb};
+use test_support::server::{agent, create_data_store};
 use workspace_local::demo::DEMO_KEY;
+use workspace_management::store::Table;
 
-use crate::{Process, path, spawn};
+use crate::{path, spawn, start};
 
 #[test]
 fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
@@ -38,21 +33,17 @@ fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
         writes += created.len();
         acknowledged.extend(created);
 
-        let process = Process::start(&["--data", &file]);
-        let scan = json!({ "TableName": "DataStoresTable" });
-        let found = dynamodb(&agent(), &process.dynamodb_url, "Scan", &scan);
-        let stored: BTreeSet<_> = found["Items"]
-            .as_array()
-            .unwrap()
+        let server = start(&["--data", &file]);
+        let stored: BTreeSet<_> = server
+            .records_of(Table::DATA_STORES)
             .iter()
-            .map(|item| item["data_store_id"]["S"].as_str().unwrap().to_owned())
+            .map(|record| record["data_store_id"].as_str().unwrap().to_owned())
             .collect();
         let lost: Vec<_> = acknowledged.difference(&stored).collect();
         assert!(lost.is_empty(), "kill {kill} after {delay:?}: {lost:?}");
         // The demo organization and its API key exist.
-        let created = create_data_store(&agent(), &process.url, "acme", DEMO_KEY, "Papers");
-        assert_eq!(created.unwrap(), 204);
-        process.stop("-TERM");
+        assert_eq!(server.create_data_store("acme", DEMO_KEY, "Papers"), 204);
+        assert!(server.stop("-TERM").success());
     }
     println!("{kills} kills, {writes} acknowledged writes");
     assert!(writes > 0);
@@ -61,21 +52,21 @@ fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
 /// Kills a new process after a delay. With `is_listening`, the delay begins when the process
 /// listens, and clients create data stores. Returns the ids of the acknowledged data stores.
 fn write_until_killed(file: &str, is_listening: bool, delay: Duration) -> Vec<String> {
-    let mut process = spawn(&["--data", file], Stdio::piped(), Stdio::null());
-    let mut stdout = BufReader::new(process.stdout.take().unwrap());
-    let mut line = String::new();
     let mut clients = Vec::new();
-    if is_listening {
-        stdout.read_line(&mut line).unwrap();
-        let url = line.trim_end().strip_prefix("listening on ").unwrap();
+    let status = if is_listening {
+        let server = start(&["--data", file]);
         for _ in 0..4 {
-            let url = url.to_owned();
+            let url = server.url.clone();
             clients.push(thread::spawn(move || create_data_stores(&url)));
         }
-    }
-    thread::sleep(delay);
-    process.kill().unwrap();
-    let status = process.wait().unwrap();
+        thread::sleep(delay);
+        server.stop("-KILL")
+    } else {
+        let mut process = spawn(&["--data", file], Stdio::null(), Stdio::null());
+        thread::sleep(delay);
+        process.kill().unwrap();
+        process.wait().unwrap()
+    };
     assert_eq!(status.signal(), Some(9), "it ended by itself: {status}");
     let mut created = Vec::new();
     for client in clients {

@@ -15,10 +15,13 @@ use std::{
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use test_support::server::{Server, agent, create_data_store, dynamodb};
+use test_support::{
+    fixtures,
+    server::{Server, agent, create_data_store},
+};
 use workspace_local::demo::DEMO_KEY;
 
-use crate::{Process, command, path, spawn};
+use crate::{command, path, spawn, start};
 
 const CREATE: &str = "/api/v1/org/acme/dataStores/create";
 const PAPERS: &str = r#"{"dataStoreName":"Papers"}"#;
@@ -36,8 +39,8 @@ fn the_printed_requests_succeed_even_without_anonymous_callers() {
 
 #[test]
 fn serve_stops_at_once_while_a_request_is_incomplete() {
-    let process = Process::start(&[]);
-    let address = process.url.strip_prefix("http://").unwrap();
+    let server = start(&[]);
+    let address = server.url.strip_prefix("http://").unwrap();
     let mut request = TcpStream::connect(address).unwrap();
     // The server sends a 100 as soon as it waits for the body.
     let head = "Host: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n";
@@ -45,7 +48,7 @@ fn serve_stops_at_once_while_a_request_is_incomplete() {
     request.read_exact(&mut [0]).unwrap();
 
     let started = Instant::now();
-    process.stop("-INT");
+    assert!(server.stop("-INT").success());
 
     assert!(started.elapsed() < Duration::from_secs(3));
 }
@@ -66,10 +69,10 @@ fn serve_explains_why_it_cannot_start() {
     symlink("fifo", file("link-to-fifo")).unwrap();
     symlink("no/data.sqlite", file("link-to-missing")).unwrap();
     // Kills the process, which leaves `moved-wal`.
-    drop(Process::start(&["--data", &file("moved")]));
+    drop(start(&["--data", &file("moved")]));
     fs::remove_file(file("moved")).unwrap();
     fs::write(file("other-journal"), "").unwrap();
-    let _process = Process::start(&["--data", &file("used")]);
+    let _server = start(&["--data", &file("used")]);
     symlink("used", file("link")).unwrap();
     fs::hard_link(file("used"), file("hard-link")).unwrap();
     let (irregular, is_used) = (
@@ -140,7 +143,7 @@ fn a_data_file_can_be_a_link_to_a_missing_or_an_empty_file() {
     for target in ["volume/missing", "volume/empty"] {
         let link = path(&folder, "link");
         symlink(target, &link).unwrap();
-        Process::start(&["--data", &link]).stop("-TERM");
+        assert!(start(&["--data", &link]).stop("-TERM").success());
         assert!(fs::metadata(path(&folder, target)).unwrap().len() > 0);
         fs::remove_file(link).unwrap();
     }
@@ -164,9 +167,8 @@ fn serve_says_that_it_has_no_space_and_can_create_the_data_file_later() {
         let expected = format!("error: cannot open the data file {file}: File too large");
         assert!(error.starts_with(&expected), "{blocks}: {error}");
     }
-    let process = Process::start(&["--data", &file]);
-    let created = create_data_store(&agent(), &process.url, "acme", DEMO_KEY, "Papers");
-    assert_eq!(created.unwrap(), 204);
+    let server = start(&["--data", &file]);
+    assert_eq!(server.create_data_store("acme", DEMO_KEY, "Papers"), 204);
 }
 
 #[test]
@@ -243,26 +245,21 @@ fn the_log_has_colors_if_the_messages_about_options_have_them() {
 fn a_data_file_keeps_its_records_and_gets_missing_tables() {
     let folder = tempfile::tempdir().unwrap();
     let file = path(&folder, "data.sqlite");
-    let create = |process: &Process| {
-        create_data_store(&agent(), &process.url, "acme", DEMO_KEY, "Papers").unwrap()
-    };
-    let process = Process::start(&["--data", &file]);
-    assert_eq!(create(&process), 204);
-    let table = json!({ "TableName": "TeamsTable" });
-    dynamodb(&agent(), &process.dynamodb_url, "DeleteTable", &table);
-    process.stop("-TERM");
+    let create = |server: &Server| server.create_data_store("acme", DEMO_KEY, "Papers");
+    let server = start(&["--data", &file]);
+    assert_eq!(create(&server), 204);
+    server.dynamodb("DeleteTable", &json!({ "TableName": "TeamsTable" }));
+    assert!(server.stop("-TERM").success());
 
-    let process = Process::start(&["--data", &file]);
-    let url = &process.dynamodb_url;
+    let server = start(&["--data", &file]);
     for (table, count) in [("TeamsTable", 0), ("DataStoresTable", 1), ("KeysTable", 1)] {
-        let found = dynamodb(&agent(), url, "Scan", &json!({ "TableName": table }));
-        assert_eq!(found["Count"], count, "{table}");
+        assert_eq!(server.count(table), count, "{table}");
     }
     // The demo organization is stored only in new files.
     let key = json!({ "TableName": "KeysTable", "Key": { "key_id": { "S": "acmeDemoKey1" } } });
-    dynamodb(&agent(), url, "DeleteItem", &key);
-    process.stop("-TERM");
-    assert_eq!(create(&Process::start(&["--data", &file])), 401);
+    server.dynamodb("DeleteItem", &key);
+    assert!(server.stop("-TERM").success());
+    assert_eq!(create(&start(&["--data", &file])), 401);
 }
 
 #[test]
@@ -380,19 +377,18 @@ fn serve_prints_settings_that_are_not_the_default() {
 
     let folder = tempfile::tempdir().unwrap();
     let file = path(&folder, "data.sqlite");
-    let process = Process::start(&["--data", &file]);
+    let server = start(&["--data", &file]);
     for (table, key, id, attribute) in [
         ("KeysTable", "key_id", "acmeDemoKey1", "revoked_at"),
         ("OrganizationsTable", "org_id", "acme", "disabled_at"),
     ] {
-        let update = json!({
-            "TableName": table, "Key": { key: { "S": id } },
-            "UpdateExpression": format!("SET {attribute} = :now"),
-            "ExpressionAttributeValues": { ":now": { "S": "2026-01-01T00:00:00.000Z" } },
-        });
-        dynamodb(&agent(), &process.dynamodb_url, "UpdateItem", &update);
+        let (key, now) = (
+            json!({ key: { "S": id } }),
+            json!({ "S": fixtures::CREATED_AT }),
+        );
+        server.update_item(table, key, &format!("SET {attribute} = :value"), now);
     }
-    process.stop("-TERM");
+    assert!(server.stop("-TERM").success());
     let stored = notes(&["--data", &file]);
     assert!(stored.contains("the demo key is revoked"), "{stored}");
     assert!(stored.contains("organization acme is disabled"), "{stored}");

@@ -10,11 +10,10 @@ import pytest
 
 
 class Service:
-    """`cargo serve` on free ports. SERVE and WORKSPACECTL name the compiled programs."""
+    """`cargo serve` on free ports."""
 
     def __init__(self, *options):
-        ports = ["--port", "0", "--dynamodb-port", "0"]
-        command = [os.environ["SERVE"], *ports, "--json", *options]
+        command = ["cargo", "serve", "--port", "0", "--dynamodb-port", "0", "--json", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         addresses = json.loads(self.process.stdout.readline())
         self.url, self.dynamodb, self.key = (addresses[name] for name in ("url", "dynamodb", "key"))
@@ -39,7 +38,7 @@ class Service:
 
     def workspacectl(self, *arguments):
         environment = {**os.environ, "AWS_ENDPOINT_URL_DYNAMODB": self.dynamodb}
-        subprocess.run([os.environ["WORKSPACECTL"], *arguments], env=environment, check=True)
+        subprocess.run(["cargo", "ctl", *arguments], env=environment, check=True)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """Tests docs/import.py with `cargo serve`: also imports that are killed and started again.
 
-usage: SERVE=FILE pytest ci/tests/test_import.py, where FILE is the compiled program.
+usage: pytest ci/tests/test_import.py
 """
 
 import collections

@@ -1,6 +1,6 @@
 """Tests the local page in headless Chromium. The screenshots are in target/page/.
 
-usage: SERVE=FILE WORKSPACECTL=FILE NODE_MODULES=FOLDER pytest ci/tests/test_page.py
+usage: NODE_MODULES=FOLDER pytest ci/tests/test_page.py
 PICTURES=FOLDER also stores the pictures of the README in FOLDER.
 """
 

@@ -168,7 +168,7 @@ impl Fault {
     }
 
     /// The error response, if the fault has one.
-    fn response(self, request: &Request) -> Option<HttpResponse> {
+    pub(crate) fn response(self, request: &Request) -> Option<HttpResponse> {
         let (status, body) = match self {
             Self::Denied => return Some(denial(&request.service)),
             Self::Status(status, code) => (status, json!({ "__type": qualified(code) })),
@@ -233,18 +233,6 @@ fn cancellation(request: &Request, reason: &str) -> Value {
         "message": "Transaction cancelled",
         "CancellationReasons": reasons,
     })
-}
-
-pub(crate) fn json_body(request: &HttpRequest) -> Value {
-    serde_json::from_slice(request.body().bytes().unwrap()).unwrap()
-}
-
-pub(crate) fn is_consistent(request: &HttpRequest) -> bool {
-    let body = json_body(request);
-    match body["RequestItems"].as_object() {
-        Some(reads) => reads.values().all(|read| read["ConsistentRead"] == true),
-        None => body["ConsistentRead"] == true,
-    }
 }
 
 pub fn http_response(status: u16, body: String) -> HttpResponse {

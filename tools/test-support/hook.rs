@@ -21,7 +21,7 @@ use axum::{
     http::{self, HeaderMap},
 };
 use serde_json::Value;
-use workspace_local::dynamodb::is_read_action;
+use workspace_local::dynamodb::{DynamoDb, is_read};
 
 use crate::faults::{Fault, Phase};
 
@@ -69,8 +69,13 @@ impl Request {
         }
     }
 
+    /// Sends the request to a DynamoDB in this process.
+    pub fn send_to(&self, dynamodb: &DynamoDb) -> HttpResponse {
+        dynamodb.handle(&self.action, self.body.to_string().as_bytes())
+    }
+
     pub fn is_read(&self) -> bool {
-        is_read_action(&self.action)
+        is_read(&self.action)
     }
 
     /// Whether the whole request is a strongly consistent read.

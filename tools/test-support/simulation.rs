@@ -25,7 +25,7 @@ use workspace_records::local::sdk_config;
 
 pub use self::{
     network::{Faults, Network, Weaken},
-    tables::{Tables, new_request},
+    tables::Tables,
 };
 use crate::iterations;
 

@@ -9,8 +9,6 @@ use std::{
 };
 
 use anyhow::Result;
-use aws_sdk_dynamodb::config::http::HttpRequest;
-use aws_smithy_types::body::SdkBody;
 use axum::{
     Router,
     body::Bytes,
@@ -144,15 +142,12 @@ async fn respond(
     let started = Instant::now();
     let target = headers.get("x-amz-target");
     let target = target.and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let (status, body) = match throttle(&throttling, target, &body) {
+    let action = target.rsplit('.').next().unwrap_or_default().to_owned();
+    let (status, body) = match throttle(&throttling, &action, &body) {
         Some(error) => (400, error.to_string().into_bytes()),
         None => {
-            let mut request = HttpRequest::new(SdkBody::from(body.to_vec()));
-            request
-                .headers_mut()
-                .insert("x-amz-target", target.to_owned());
             let dynamodb = throttling.dynamodb.clone();
-            let execution = spawn_blocking(move || dynamodb.handle(&request));
+            let execution = spawn_blocking(move || dynamodb.handle(&action, &body));
             let response = execution.await.expect("the engine does not panic");
             let body = response.body().bytes().unwrap_or_default().to_vec();
             (response.status().as_u16(), body)
@@ -165,10 +160,9 @@ async fn respond(
 }
 
 /// The error of a request that is throttled. The function writes only to the table of members.
-fn throttle(throttling: &ThrottlingDynamoDb, target: &str, body: &[u8]) -> Option<Value> {
+fn throttle(throttling: &ThrottlingDynamoDb, action: &str, body: &[u8]) -> Option<Value> {
     const NAMESPACE: &str = "com.amazonaws.dynamodb.v20120810";
     const MESSAGE: &str = "Throughput exceeds the maximum of the table or index.";
-    let (_, action) = target.split_once('.')?;
     match action {
         "PutItem" | "UpdateItem" if !throttling.admit(1, false) => Some(json!({
             "__type": format!("{NAMESPACE}#ThrottlingException"),

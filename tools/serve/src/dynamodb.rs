@@ -121,15 +121,14 @@ impl DynamoDb {
         self.writes.load(Ordering::SeqCst)
     }
 
-    /// Handles a request from the SDK.
-    pub fn handle(&self, request: &HttpRequest) -> HttpResponse {
-        let body = request.body().bytes().unwrap_or_default();
-        let (status, body) = self.dispatch(action(request), body);
+    /// Runs an action. The body is the action's request in JSON.
+    pub fn handle(&self, action: &str, body: &[u8]) -> HttpResponse {
+        let (status, body) = self.dispatch(action, body);
         let status = StatusCode::try_from(status).expect("a valid status");
         HttpResponse::new(status, SdkBody::from(body))
     }
 
-    /// Runs an action. The body is the action's request in JSON. Returns a status and JSON.
+    /// As [`Self::handle`], but returns a status and JSON.
     fn dispatch(&self, action: &str, body: &[u8]) -> (u16, String) {
         let database = &self.database;
         let response = match action {
@@ -162,7 +161,7 @@ impl DynamoDb {
             "UpdateTimeToLive" => call(body, |body| database.update_time_to_live(body)),
             _ => return error("UnknownOperationException", "The operation is unknown."),
         };
-        if !is_read_action(action) {
+        if !is_read(action) {
             // After the write: a reader of the version and then of the records misses no write.
             self.writes.fetch_add(1, Ordering::SeqCst);
         }
@@ -220,11 +219,6 @@ pub fn http_client(connector: impl HttpConnector + 'static) -> SharedHttpClient 
     http_client_fn(move |_, _| connector.clone())
 }
 
-/// The DynamoDB action of a request from the SDK, such as `GetItem`.
-pub fn action(request: &HttpRequest) -> &str {
-    action_of(request.headers().get("x-amz-target"))
-}
-
 /// The action in a header such as `DynamoDB_20120810.GetItem`, or an empty string.
 fn action_of(target: Option<&str>) -> &str {
     match target.and_then(|target| target.split_once('.')) {
@@ -233,13 +227,8 @@ fn action_of(target: Option<&str>) -> &str {
     }
 }
 
-/// Whether a request from the SDK only reads.
-pub fn is_read(request: &HttpRequest) -> bool {
-    is_read_action(action(request))
-}
-
 /// Whether an action only reads records.
-pub fn is_read_action(action: &str) -> bool {
+pub fn is_read(action: &str) -> bool {
     matches!(action, "GetItem" | "BatchGetItem" | "Query" | "Scan")
 }
 
@@ -293,6 +282,10 @@ impl fmt::Debug for DynamoDb {
 impl HttpConnector for DynamoDb {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let dynamodb = self.clone();
-        HttpConnectorFuture::new(async move { Ok(dynamodb.handle(&request)) })
+        HttpConnectorFuture::new(async move {
+            let action = action_of(request.headers().get("x-amz-target"));
+            let body = request.body().bytes().unwrap_or_default();
+            Ok(dynamodb.handle(action, body))
+        })
     }
 }

@@ -18,13 +18,12 @@ use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
 };
-use workspace_local::dynamodb::{action, is_read};
 
-use super::{
-    milliseconds,
-    tables::{Tables, new_request},
+use super::{milliseconds, tables::Tables};
+use crate::{
+    faults::{Fault, http_response},
+    hook::Request,
 };
-use crate::faults::{http_response, is_consistent, json_body};
 
 /// The maximum age of the state that an eventually consistent read of a table returns. Only
 /// weakened requests read a table this way. The limit is longer than the simulations, because
@@ -85,18 +84,17 @@ impl Network {
     }
 
     /// The request that DynamoDB receives: `request` as changed by `Faults::weaken`.
-    fn weaken(&self, request: &HttpRequest) -> HttpRequest {
-        let mut body = json_body(request);
-        let action = action(request);
+    fn weaken(&self, request: &Request) -> Request {
+        let mut weakened = request.clone();
         if let Some(weaken) = &self.faults.weaken {
-            weaken(action, &mut body);
+            weaken(&request.action, &mut weakened.body);
         }
-        new_request(action, body.to_string())
+        weakened
     }
 
     /// Handles a read. An eventually consistent read returns an earlier state.
-    async fn read(&self, request: &HttpRequest, weakened: &HttpRequest) -> HttpResponse {
-        if is_consistent(weakened) {
+    async fn read(&self, request: &Request, weakened: &Request) -> HttpResponse {
+        if weakened.is_consistent() {
             return self.tables.handle(weakened);
         }
         let reads = self.index_reads.lock().unwrap().len();
@@ -104,7 +102,7 @@ impl Network {
             let nothing = json!({ "Items": [], "Count": 0, "ScannedCount": 0 });
             return http_response(200, nothing.to_string());
         }
-        let max_lag = if is_consistent(request) {
+        let max_lag = if request.is_consistent() {
             MAX_LAG_OF_TABLES
         } else {
             self.faults.index_lag
@@ -115,7 +113,7 @@ impl Network {
     }
 
     /// Handles a write, even if the client gives up.
-    async fn write(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+    async fn write(&self, request: Request) -> Result<HttpResponse, ConnectorError> {
         if self.happens(self.faults.lost_writes) {
             return Ok(http_response(200, "{}".to_owned()));
         }
@@ -131,14 +129,14 @@ impl Network {
         response.map_err(|error| ConnectorError::io(error.into()))
     }
 
-    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+    async fn send(self, request: Request) -> Result<HttpResponse, ConnectorError> {
         let weakened = self.weaken(&request);
-        let is_read = is_read(&request);
-        if is_read && json_body(&request)["IndexName"].is_string() {
+        let is_read = request.is_read();
+        if is_read && request.body["IndexName"].is_string() {
             self.index_reads.lock().unwrap().push(Instant::now());
         }
         if self.happens(self.faults.errors) {
-            return self.fail(weakened, is_read).await;
+            return self.fail(weakened).await;
         }
         if !is_read {
             return self.write(weakened).await;
@@ -150,35 +148,28 @@ impl Network {
     }
 
     /// Makes a request fail. Half of the writes are executed all the same.
-    async fn fail(
-        &self,
-        request: HttpRequest,
-        is_read: bool,
-    ) -> Result<HttpResponse, ConnectorError> {
+    async fn fail(&self, request: Request) -> Result<HttpResponse, ConnectorError> {
         sleep(self.milliseconds(self.faults.latency)).await;
-        if !is_read && self.happens(50) {
+        if !request.is_read() && self.happens(50) {
             self.tables.write(&request);
         }
-        let error = |status, code: &str| {
-            let body = json!({ "__type": code }).to_string();
-            Ok(http_response(status, body))
-        };
         let fault = self.rng.lock().unwrap().u8(0..6);
-        match fault {
-            0 => error(500, "InternalServerError"),
-            1 => error(400, "ThrottlingException"),
-            2 => error(400, "ProvisionedThroughputExceededException"),
-            3 => Err(ConnectorError::io("the connection was reset".into())),
-            4 => Err(ConnectorError::timeout("too slow".into())),
-            _ => pending().await,
-        }
+        let fault = match fault {
+            0 => Fault::Status(500, "InternalServerError"),
+            1 => Fault::Status(400, "ThrottlingException"),
+            2 => Fault::Status(400, "ProvisionedThroughputExceededException"),
+            3 => return Err(ConnectorError::io("the connection was reset".into())),
+            4 => return Err(ConnectorError::timeout("too slow".into())),
+            _ => return pending().await,
+        };
+        Ok(fault.response(&request).unwrap())
     }
 }
 
 impl HttpConnector for Network {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let network = self.clone();
-        HttpConnectorFuture::new(async move { network.send(request).await })
+        let request = Request::read(&request);
+        HttpConnectorFuture::new(self.clone().send(request))
     }
 }
 

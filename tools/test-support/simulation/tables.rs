@@ -3,15 +3,17 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
-use aws_smithy_types::body::SdkBody;
+use aws_sdk_dynamodb::config::http::HttpResponse;
 use serde_json::{Value, json};
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
-use workspace_local::dynamodb::{DynamoDb, action};
+use workspace_local::dynamodb::DynamoDb;
 use workspace_management::{api_key::ApiKey, store::Table};
 use workspace_records::schemas;
 
-use crate::fixtures::{self, key_record};
+use crate::{
+    fixtures::{self, key_record},
+    hook::Request,
+};
 
 /// A DynamoDB that records its writes. Clones share the data.
 #[derive(Debug, Clone)]
@@ -25,8 +27,7 @@ pub struct Tables {
 #[derive(Debug)]
 struct Write {
     at: Instant,
-    action: String,
-    body: String,
+    request: Request,
 }
 
 /// A copy of the tables after the first writes.
@@ -73,8 +74,9 @@ impl Tables {
     pub fn put(&self, table: Table, record: Value) {
         let item: serde_dynamo::Item = serde_dynamo::to_item(record).unwrap();
         let body = json!({ "TableName": table.logical_id, "Item": item });
-        let response = self.write(&new_request("PutItem", body.to_string()));
-        assert_eq!(response.status().as_u16(), 200, "{body}");
+        let request = Request::new("PutItem", body);
+        let response = self.write(&request);
+        assert_eq!(response.status().as_u16(), 200, "{request:?}");
     }
 
     pub fn records(&self, table: Table) -> Vec<Value> {
@@ -85,29 +87,23 @@ impl Tables {
         self.writes.lock().unwrap()
     }
 
-    pub(super) fn write(&self, request: &HttpRequest) -> HttpResponse {
-        let body = request.body().bytes().unwrap();
+    pub(super) fn write(&self, request: &Request) -> HttpResponse {
         let write = Write {
             at: Instant::now(),
-            action: action(request).to_owned(),
-            body: String::from_utf8(body.to_vec()).unwrap(),
+            request: request.clone(),
         };
         self.writes().push(write);
-        self.dynamodb.handle(request)
+        request.send_to(&self.dynamodb)
     }
 
     /// Handles a strongly consistent read.
-    pub(super) fn handle(&self, request: &HttpRequest) -> HttpResponse {
-        self.dynamodb.handle(request)
+    pub(super) fn handle(&self, request: &Request) -> HttpResponse {
+        request.send_to(&self.dynamodb)
     }
 
     /// Handles an eventually consistent read of the state at `moment`. `None` is a moment before
     /// the first write.
-    pub(super) async fn read_at(
-        &self,
-        request: &HttpRequest,
-        moment: Option<Instant>,
-    ) -> HttpResponse {
+    pub(super) async fn read_at(&self, request: &Request, moment: Option<Instant>) -> HttpResponse {
         let mut replica = self.replica.lock().await;
         let due = self
             .writes()
@@ -119,7 +115,7 @@ impl Tables {
         for write in &self.writes()[state.applied..due] {
             state.apply(write);
         }
-        let response = state.dynamodb.handle(request);
+        let response = request.send_to(&state.dynamodb);
         *replica = Some(state);
         response
     }
@@ -130,7 +126,7 @@ impl Tables {
         let mut history = Vec::new();
         for write in self.writes().iter() {
             replica.apply(write);
-            if write.body.contains(table.logical_id) {
+            if write.request.body.to_string().contains(table.logical_id) {
                 history.push((write.at, replica.dynamodb.records(table)));
             }
         }
@@ -147,16 +143,7 @@ impl Replica {
     }
 
     fn apply(&mut self, write: &Write) {
-        let request = new_request(&write.action, write.body.clone());
-        self.dynamodb.handle(&request);
+        write.request.send_to(&self.dynamodb);
         self.applied += 1;
     }
-}
-
-/// A DynamoDB request, as the SDK sends it.
-pub fn new_request(action: &str, body: String) -> HttpRequest {
-    let mut request = HttpRequest::new(SdkBody::from(body));
-    let target = format!("DynamoDB_20120810.{action}");
-    request.headers_mut().insert("x-amz-target", target);
-    request
 }

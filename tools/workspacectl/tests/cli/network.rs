@@ -198,7 +198,7 @@ struct Aws {
 
 impl HttpConnector for Aws {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let mut response = self.respond(&request);
+        let mut response = self.respond(&Request::read(&request));
         let now = DateTime::from(SystemTime::now()).secs();
         let date = DateTime::from_secs(now - self.behind).fmt(Format::HttpDate);
         response.headers_mut().insert("date", date.unwrap());
@@ -207,9 +207,8 @@ impl HttpConnector for Aws {
 }
 
 impl Aws {
-    fn respond(&self, http_request: &HttpRequest) -> HttpResponse {
+    fn respond(&self, request: &Request) -> HttpResponse {
         let stack = &self.stack;
-        let request = Request::read(http_request);
         let name = &*request.action;
         let result = match name {
             "DescribeContinuousBackups" => {
@@ -220,7 +219,7 @@ impl Aws {
                 let response = json!({ "ContinuousBackupsDescription": backups });
                 return http_response(200, response.to_string());
             }
-            _ if request.service == "dynamodb" => return self.dynamodb.handle(http_request),
+            _ if request.service == "dynamodb" => return request.send_to(&self.dynamodb),
             "GetFunctionConfiguration" => {
                 let environment = json!({ "Variables": stack.variables });
                 return http_response(200, json!({ "Environment": environment }).to_string());

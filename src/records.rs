@@ -26,48 +26,43 @@ pub struct Table {
     pub logical_id: &'static str,
     /// The environment variable that holds the table's name.
     pub env_variable: &'static str,
-    /// The kind of its records, in the plural, as in `workspacectl list`.
-    pub record_kind: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key_attributes: &'static [&'static str],
-    /// The names of the ids that the partition key joins with `#`. All but `key` are also options
-    /// of `workspacectl`, such as `--org`.
-    pub partition_key_parts: &'static [&'static str],
 }
 
 #[rustfmt::skip] // keeps each table short
 impl Table {
     pub const ORGANIZATIONS: Self = Self {
-        logical_id: "OrganizationsTable", env_variable: "ORGANIZATIONS_TABLE", record_kind: "organizations",
-        primary_key_attributes: &["org_id"], partition_key_parts: &["org"],
+        logical_id: "OrganizationsTable", env_variable: "ORGANIZATIONS_TABLE",
+        primary_key_attributes: &["org_id"],
     };
     pub const API_KEYS: Self = Self {
-        logical_id: "KeysTable", env_variable: "KEYS_TABLE", record_kind: "keys",
-        primary_key_attributes: &["key_id"], partition_key_parts: &["key"],
+        logical_id: "KeysTable", env_variable: "KEYS_TABLE",
+        primary_key_attributes: &["key_id"],
     };
     pub const MODELS: Self = Self {
-        logical_id: "ModelsTable", env_variable: "MODELS_TABLE", record_kind: "models",
-        primary_key_attributes: &["org_id", "model"], partition_key_parts: &["org"],
+        logical_id: "ModelsTable", env_variable: "MODELS_TABLE",
+        primary_key_attributes: &["org_id", "model"],
     };
     pub const TEAMS: Self = Self {
-        logical_id: "TeamsTable", env_variable: "TEAMS_TABLE", record_kind: "teams",
-        primary_key_attributes: &["project", "team_id"], partition_key_parts: &["org", "project"],
+        logical_id: "TeamsTable", env_variable: "TEAMS_TABLE",
+        primary_key_attributes: &["project", "team_id"],
     };
     pub const TEAM_MEMBERS: Self = Self {
-        logical_id: "TeamMembersTable", env_variable: "TEAM_MEMBERS_TABLE", record_kind: "members",
-        primary_key_attributes: &["team", "user_id"], partition_key_parts: &["org", "project", "team"],
+        logical_id: "TeamMembersTable", env_variable: "TEAM_MEMBERS_TABLE",
+        primary_key_attributes: &["team", "user_id"],
     };
     pub const BOT_VOICES: Self = Self {
-        logical_id: "BotVoicesTable", env_variable: "BOT_VOICES_TABLE", record_kind: "voices",
-        primary_key_attributes: &["org_id", "bot_id"], partition_key_parts: &["org"],
+        logical_id: "BotVoicesTable", env_variable: "BOT_VOICES_TABLE",
+        primary_key_attributes: &["org_id", "bot_id"],
     };
     pub const DATA_STORES: Self = Self {
-        logical_id: "DataStoresTable", env_variable: "DATA_STORES_TABLE", record_kind: "data-stores",
-        primary_key_attributes: &["org_id", "data_store_id"], partition_key_parts: &["org"],
+        logical_id: "DataStoresTable", env_variable: "DATA_STORES_TABLE",
+        primary_key_attributes: &["org_id", "data_store_id"],
     };
     pub const LOGGING_INSTANCES: Self = Self {
-        logical_id: "LoggingInstancesTable", env_variable: "LOGGING_INSTANCES_TABLE", record_kind: "logging-instances",
-        primary_key_attributes: &["org_id", "project_id"], partition_key_parts: &["org"],
+        logical_id: "LoggingInstancesTable", env_variable: "LOGGING_INSTANCES_TABLE",
+        primary_key_attributes: &["org_id", "project_id"],
     };
 
     /// Every table.

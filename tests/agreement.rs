@@ -14,7 +14,7 @@ use workspace_management::{
     store::{MAX_CACHE_TTL, Table},
 };
 use workspace_records::{
-    columns::api_tables,
+    kinds::{Kind, api_tables},
     schemas,
     tables::{self, TableDeclaration},
 };
@@ -178,8 +178,8 @@ fn look_for_readers(table: Table, missing: &mut Missing) {
     let mut lines = include_str!("../docs/records.md").lines();
     let has_row = lines.any(|line| {
         let mut key = table.primary_key_attributes.iter();
-        line.starts_with(&format!("| `{}` | `{id}` |", schemas::kind(table)))
-            && line.ends_with(&format!("| `{}` |", table.record_kind))
+        line.starts_with(&format!("| `{}` | `{id}` |", Kind::of(table).definition))
+            && line.ends_with(&format!("| `{}` |", Kind::of(table).plural))
             && key.all(|attribute| line.contains(&format!("`{attribute}`")))
     });
     let piece = format!("docs/records.md: a row of {id} with its primary key and kind");

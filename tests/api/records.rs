@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use test_support::TestApp;
 use workspace_management::{operations::Operation, store::Table};
-use workspace_records::schemas;
+use workspace_records::{kinds::Kind, schemas};
 
 use crate::{
     openapi::{contract, find_operation},
@@ -25,7 +25,7 @@ fn full_record(table: Table) -> Value {
 #[test]
 fn only_a_record_with_the_required_and_known_attributes_and_right_values_is_valid() {
     for table in schemas::tables() {
-        let kind = table.record_kind;
+        let kind = Kind::of(table).plural;
         let schema = schemas::schema(table);
         let record = full_record(table);
         assert_eq!(schemas::errors(table, &record), [""; 0]);
@@ -98,7 +98,7 @@ async fn the_documentation_says_in_which_attribute_each_field_is_stored() {
         let sample = Sample::example(*operation);
         acme.post(&sample.path, sample.body).await.assert_success();
         let table = sample.records[0].table;
-        let kind = schemas::kind(table);
+        let kind = Kind::of(table).definition;
         let mut stored = app.records(table).await;
         for (field, value) in sent_fields(*operation) {
             let attribute = documented_attribute(&field, &kind);

@@ -20,7 +20,11 @@ use tokio::time::{sleep, timeout};
 use workspace_management::{
     api_key::ApiKey, auth::AnonymousAccess, operations::Operation, service::Service, store::Table,
 };
-use workspace_records::{columns::api_tables, local::table_names, schemas};
+use workspace_records::{
+    kinds::{Kind, api_tables},
+    local::table_names,
+    schemas,
+};
 
 use crate::operations::{ExpectedRecord, Sample, SampleValues, WriteKind};
 
@@ -302,7 +306,7 @@ impl Run {
         }
         for (table, record) in &self.records {
             for rule in self.record_violations(*table, record) {
-                violations.push(format!("{rule}: {} {record}", table.record_kind));
+                violations.push(format!("{rule}: {} {record}", Kind::of(*table).plural));
             }
             violations.extend(schemas::errors(*table, record));
         }

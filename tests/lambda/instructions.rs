@@ -8,7 +8,7 @@ use test_support::{TestApp, event_with_headers};
 use tokio::process::Command;
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::operations::Operation;
-use workspace_records::columns::api_tables;
+use workspace_records::kinds::{Kind, api_tables};
 
 use crate::function::{FOLDER, Function};
 
@@ -43,7 +43,7 @@ async fn process_instructions(operation: Operation, requests: u32) -> u64 {
         // Each request must create the records again.
         for table in api_tables() {
             for record in app.records(table).await {
-                if !prepared[table.record_kind].contains(&record) {
+                if !prepared[Kind::of(table).plural].contains(&record) {
                     let mut key = json!({});
                     for name in table.primary_key_attributes {
                         key[*name] = record[*name].clone();

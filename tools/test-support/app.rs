@@ -31,7 +31,10 @@ use workspace_management::{
     store::{MAX_CACHE_TTL, Store, Table, TableNames},
 };
 use workspace_records::{
-    columns::api_tables, item::primary_key_values, local::sdk_config, schemas,
+    item::primary_key_values,
+    kinds::{Kind, api_tables},
+    local::sdk_config,
+    schemas,
 };
 
 use crate::{
@@ -219,7 +222,7 @@ impl TestApp {
 
     pub async fn only_record(&self, table: Table) -> Value {
         let mut records = self.records(table).await;
-        assert_eq!(records.len(), 1, "{}: {records:?}", table.record_kind);
+        assert_eq!(records.len(), 1, "{}: {records:?}", Kind::of(table).plural);
         records.remove(0)
     }
 
@@ -232,7 +235,7 @@ impl TestApp {
             for record in &records {
                 assert_eq!(schemas::errors(table, record), [""; 0]);
             }
-            all.insert(table.record_kind, records);
+            all.insert(Kind::of(table).plural, records);
         }
         all
     }

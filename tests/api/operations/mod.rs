@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use test_support::{TestApp, TestClient, TestResponse, event, key_id};
 use workspace_management::{operations::Operation, store::Table};
+use workspace_records::kinds::Kind;
 
 mod add_models;
 mod add_team_users;
@@ -210,7 +211,7 @@ async fn assert_stores_sample(operation: Operation, client: &TestClient<'_>, cre
         records.retain(|record| !before[table].contains(record));
     }
     for expected in &sample.records {
-        let records = stored.get_mut(expected.table.record_kind).unwrap();
+        let records = stored.get_mut(Kind::of(expected.table).plural).unwrap();
         let index = records
             .iter()
             .position(|record| expected.matches_key(record) && expected.matches_content(record));

@@ -5,16 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use workspace_management::store::Table;
 
+use crate::kinds::Kind;
+
 /// The attributes that come last, if a record has them.
 const AUDIT_COLUMNS: [&str; 4] = ["created_at", "created_by", "updated_at", "updated_by"];
-
-/// The tables in which operations store records: all except for organizations and API keys.
-pub fn api_tables() -> impl Iterator<Item = Table> {
-    Table::ALL
-        .iter()
-        .copied()
-        .filter(|table| ![Table::ORGANIZATIONS, Table::API_KEYS].contains(table))
-}
 
 /// The attributes that identify a record of one of these tables: the attributes of its primary key.
 /// Where the primary key joins several ids, the attributes with these ids instead.
@@ -24,7 +18,7 @@ pub fn key_columns(table: Table) -> Vec<&'static str> {
         Table::MODELS => &["model_type", "model_id"],
         _ => &table.primary_key_attributes[1..],
     };
-    [&ids[..table.partition_key_parts.len()], sort_key].concat()
+    [&ids[..Kind::of(table).partition_key_parts.len()], sort_key].concat()
 }
 
 /// The columns of a list of records: the identifying attributes, the content, the audit attributes.

@@ -6,11 +6,13 @@
 //! | [`local`] | how to reach the DynamoDB of `cargo serve` |
 //! | [`item`] | items as JSON, their primary keys, and the records of new API keys |
 //! | [`stored`] | stored records, with every attribute that they have |
+//! | [`kinds`] | the kinds of records |
 //! | [`columns`] | which attributes a list of records shows, and in which order |
 //! | `schemas` | the JSON Schemas of records. Needs the feature `schemas` |
 
 pub mod columns;
 pub mod item;
+pub mod kinds;
 pub mod local;
 #[cfg(feature = "schemas")]
 pub mod schemas;

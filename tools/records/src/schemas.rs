@@ -7,22 +7,14 @@ use jsonschema::{Validator, error::ValidationErrorKind};
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
+use crate::kinds::Kind;
+
 /// The tables whose records have a public schema: all except for the table of API keys.
 pub fn tables() -> impl Iterator<Item = Table> {
     Table::ALL
         .iter()
         .copied()
         .filter(|table| *table != Table::API_KEYS)
-}
-
-/// The kind of a table's records, and the name of their definition in `records.schema.json`, such as
-/// `team_member` for the table in `TEAM_MEMBERS_TABLE`.
-pub fn kind(table: Table) -> String {
-    if table == Table::API_KEYS {
-        return "api_key".to_owned();
-    }
-    let kinds = table.env_variable.trim_end_matches("_TABLE").to_lowercase();
-    kinds.trim_end_matches('s').to_owned()
 }
 
 /// The schema of a table's records. Each attribute has the keywords of the definition to which it
@@ -67,7 +59,7 @@ pub fn errors(table: Table, record: &Value) -> Vec<String> {
     }
     errors.extend(key_mismatch(table, record));
     for error in &mut errors {
-        *error = format!("{}: {error}: {record}", table.record_kind);
+        *error = format!("{}: {error}: {record}", Kind::of(table).plural);
     }
     errors
 }
@@ -145,7 +137,7 @@ fn parsed(table: Table) -> &'static (Value, Validator) {
 /// If the table has no schema, or the schema is invalid.
 pub fn parse(table: Table) -> Result<(Value, Validator)> {
     let mut schema: Value = serde_json::from_str(include_str!("../records.schema.json"))?;
-    schema["$ref"] = json!(format!("#/$defs/{}", kind(table)));
+    schema["$ref"] = json!(format!("#/$defs/{}", Kind::of(table).definition));
     let validator = jsonschema::draft202012::new(&schema)?;
     Ok((jsonschema::dereference(&schema)?, validator))
 }

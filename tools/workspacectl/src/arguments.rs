@@ -7,6 +7,7 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use workspace_management::{store::Table, values::Identifier};
+use workspace_records::kinds::Kind;
 
 use crate::message::print_message;
 
@@ -38,14 +39,9 @@ pub(crate) fn stdin(what: &str) -> Stdin {
 pub(crate) fn table_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {
-    PossibleValuesParser::new(tables.map(|table| table.record_kind))
-        .try_map(|kind| table_of_kind(&kind).ok_or("unknown kind"))
-}
-
-/// The table that stores this kind of record.
-pub(crate) fn table_of_kind(kind: &str) -> Option<Table> {
-    Table::ALL
-        .iter()
-        .copied()
-        .find(|table| table.record_kind == kind)
+    PossibleValuesParser::new(tables.map(|table| Kind::of(table).plural)).try_map(|kind| {
+        Kind::named(&kind)
+            .map(|kind| kind.table)
+            .ok_or("unknown kind")
+    })
 }

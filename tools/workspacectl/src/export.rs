@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 use tempfile::TempPath;
 use workspace_management::store::Table;
-use workspace_records::item::to_json;
+use workspace_records::{item::to_json, kinds::Kind};
 
 use crate::{
     arguments::is_dash,
@@ -110,7 +110,7 @@ impl ExportWriter {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| name != "secret_sha256" && !is_mark_attribute(name));
         }
-        let line = json!({ "table": table.record_kind, "record": record }).to_string();
+        let line = json!({ "table": Kind::of(table).plural, "record": record }).to_string();
         let writer: &mut dyn Write = match &mut self.output {
             Output::Stdout(writer) => writer,
             Output::File { writer, .. } => writer,

@@ -12,7 +12,10 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use clap::value_parser;
 use serde_json::Value;
 use workspace_management::store::{Item, Table};
-use workspace_records::item::{primary_key_values, string_attribute, to_json};
+use workspace_records::{
+    item::{primary_key_values, string_attribute, to_json},
+    kinds::Kind,
+};
 
 use crate::{
     deployment::Deployment,
@@ -142,7 +145,7 @@ impl Reader {
     /// A reader of the records of an organization, which misses none. For API keys, teams and
     /// members, it scans the whole table.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        match table.partition_key_parts {
+        match Kind::of(table).partition_key_parts {
             ["org"] => Self::partition(table, org),
             _ => Self::new(table, [Part::Organization(org.to_owned())]),
         }

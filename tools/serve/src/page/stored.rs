@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 use workspace_management::store::Table;
 use workspace_records::{
-    columns::{self, columns, key_columns},
+    columns::{columns, key_columns},
     item::{primary_key_values, to_json},
+    kinds::{Kind, api_tables},
     local::table_names,
     stored::Audit,
 };
@@ -27,7 +28,7 @@ pub(crate) struct Records {
 
 #[derive(Default)]
 struct State {
-    kinds: Vec<Kind>,
+    tables: Vec<TableRecords>,
     /// The version of the data when the records were read. `None` before the first read.
     version: Option<u64>,
     /// The newest records of every kind.
@@ -35,7 +36,7 @@ struct State {
 }
 
 /// The records of a table, sorted by their primary keys.
-struct Kind {
+struct TableRecords {
     table: Table,
     records: Vec<Value>,
 }
@@ -55,9 +56,9 @@ impl Records {
     pub(crate) async fn of_kind(&self, name: &str) -> Result<Option<Value>> {
         let state = self.state().await?;
         let kind = state
-            .kinds
+            .tables
             .iter()
-            .find(|kind| kind.table.record_kind == name);
+            .find(|kind| Kind::of(kind.table).plural == name);
         Ok(kind.map(|kind| kind.view(kind.records.iter().collect(), usize::MAX)))
     }
 
@@ -65,7 +66,7 @@ impl Records {
     pub(crate) async fn stored_by(&self, request_id: &str) -> Result<Vec<Value>> {
         let state = self.state().await?;
         let mut views = Vec::new();
-        for kind in &state.kinds {
+        for kind in &state.tables {
             let mut records = Vec::new();
             for record in &kind.records {
                 if Audit::of(record).is_from(request_id) {
@@ -84,14 +85,14 @@ impl Records {
         let mut state = self.state.lock().await;
         let version = Some(self.dynamodb.version());
         if state.version != version {
-            let mut kinds = Vec::new();
+            let mut tables = Vec::new();
             let mut newest = Vec::new();
-            for table in columns::api_tables() {
-                let kind = Kind::read(table, &self.dynamodb).await?;
+            for table in api_tables() {
+                let kind = TableRecords::read(table, &self.dynamodb).await?;
                 newest.push(kind.view(kind.records.iter().collect(), NEWEST));
-                kinds.push(kind);
+                tables.push(kind);
             }
-            state.kinds = kinds;
+            state.tables = tables;
             state.newest = newest;
             state.version = version;
         }
@@ -99,7 +100,7 @@ impl Records {
     }
 }
 
-impl Kind {
+impl TableRecords {
     /// Reads all records of a table.
     async fn read(table: Table, dynamodb: &DynamoDb) -> Result<Self> {
         let mut items = dynamodb
@@ -124,7 +125,7 @@ impl Kind {
         records.sort_by_cached_key(|record| Reverse(Audit::of(record).changed_at().to_owned()));
         records.truncate(limit);
         json!({
-            "kind": self.table.record_kind,
+            "kind": Kind::of(self.table).plural,
             "key": key_columns(self.table),
             "columns": columns(self.table, records.iter().copied()),
             "total": total,

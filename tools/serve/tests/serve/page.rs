@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use test_support::server::Server;
 use workspace_local::demo::DEMO_KEY;
-use workspace_records::columns;
+use workspace_records::kinds::{Kind, api_tables};
 
 const POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
@@ -52,14 +52,14 @@ fn the_page_shows_every_record() {
     let stored = json(&server, "/stored");
 
     let kinds = stored.as_array().unwrap();
-    assert_eq!(kinds.len(), columns::api_tables().count());
-    for (kind, table) in kinds.iter().zip(columns::api_tables()) {
-        assert_eq!(kind["kind"], table.record_kind);
+    assert_eq!(kinds.len(), api_tables().count());
+    for (kind, table) in kinds.iter().zip(api_tables()) {
+        assert_eq!(kind["kind"], Kind::of(table).plural);
         let records = kind["records"].as_array().unwrap();
         let expected = server.records_of(table);
         assert!(!expected.is_empty() && records.len() == expected.len());
         assert!(expected.iter().all(|record| records.contains(record)));
-        let all = json(&server, &format!("/stored/{}", table.record_kind));
+        let all = json(&server, &format!("/stored/{}", Kind::of(table).plural));
         assert_eq!(all["records"], kind["records"]);
     }
     assert_eq!(server.get("/stored/nothing").status, 404);

@@ -3,7 +3,10 @@
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
 use workspace_management::store::Table;
-use workspace_records::columns::{api_tables, columns};
+use workspace_records::{
+    columns::columns,
+    kinds::{Kind, api_tables},
+};
 
 use crate::{
     arguments::{parse_identifier, table_parser},
@@ -69,7 +72,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         if let Some(org) = &org {
             organization::require(deployment, org).await?;
         }
-        print_message(&format!("no {} match the options", table.record_kind));
+        print_message(&format!("no {} match the options", Kind::of(table).plural));
     }
     let columns = columns(table, &listing.records);
     print_listing(&listing, &columns, session)
@@ -92,9 +95,12 @@ async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<L
 fn partition_key_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
     // Each option requires the one before it, so the number of ids says which were given.
     let ids: Vec<_> = ids.into_iter().flatten().collect();
-    if ids.len() > table.partition_key_parts.len() {
-        let options = table.partition_key_parts.join(", --");
-        let message = format!("{} can only be filtered by --{options}", table.record_kind);
+    if ids.len() > Kind::of(table).partition_key_parts.len() {
+        let options = Kind::of(table).partition_key_parts.join(", --");
+        let message = format!(
+            "{} can only be filtered by --{options}",
+            Kind::of(table).plural
+        );
         return Err(UsageError(message));
     }
     Ok(ids)
@@ -105,7 +111,7 @@ fn partition_key_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<Strin
 async fn make_reader(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Reader> {
     Ok(match ids {
         [] => Reader::all(table),
-        _ if ids.len() == table.partition_key_parts.len() => {
+        _ if ids.len() == Kind::of(table).partition_key_parts.len() => {
             Reader::partition(table, &ids.join("#"))
         }
         [org, rest @ ..] => {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde_json::{Value, json};
 use workspace_management::store::Table;
+use workspace_records::kinds::Kind;
 
 use self::change_state::StateChange;
 use crate::{
@@ -133,7 +134,9 @@ async fn show(org: &str, session: &Session) -> Result<()> {
     print_rows(&[record], &SHOW_COLUMNS, session)?;
     let tables = Table::ALL.iter();
     let counted_tables = tables.filter(|table| **table != Table::ORGANIZATIONS);
-    let kinds: Vec<_> = counted_tables.map(|table| table.record_kind).collect();
+    let kinds: Vec<_> = counted_tables
+        .map(|table| Kind::of(*table).plural)
+        .collect();
     print_rows(&[counts], &kinds, session)
 }
 
@@ -154,7 +157,7 @@ async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     for reader in org_readers_via_teams_index(deployment, org).await? {
         let table = reader.table;
         if table != Table::ORGANIZATIONS {
-            counts[table.record_kind] = json!(reader.count(deployment).await?);
+            counts[Kind::of(table).plural] = json!(reader.count(deployment).await?);
         }
     }
     Ok(counts)

@@ -5,7 +5,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 use test_support::fixtures;
 use workspace_management::store::Table;
-use workspace_records::columns::api_tables;
+use workspace_records::kinds::{Kind, api_tables};
 
 use crate::{assert_fails, assert_usage_error, network::Network, server::Server, text};
 
@@ -41,8 +41,8 @@ fn a_scope_selects_exactly_its_records() {
         assert_eq!(count(scope), expected, "{scope}");
     }
     for table in api_tables() {
-        assert_eq!(count(&format!("{} --org acm", table.record_kind)), 0);
-        let output = network.output(&format!("list {} --org ac", table.record_kind));
+        assert_eq!(count(&format!("{} --org acm", Kind::of(table).plural)), 0);
+        let output = network.output(&format!("list {} --org ac", Kind::of(table).plural));
         assert_fails(&output, "there is no organization ac:");
     }
     let output = network.output("list voices --org acme --project apollo");

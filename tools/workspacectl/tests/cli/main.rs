@@ -28,6 +28,7 @@ use std::{
 
 use serde_json::{Value, json};
 use workspace_management::store::Table;
+use workspace_records::kinds::Kind;
 
 /// A region and credentials of AWS.
 const AWS: [(&str, &str); 3] = [
@@ -65,7 +66,7 @@ fn words(line: &str) -> Vec<&str> {
 /// The file of `orgs export` that has these records.
 fn export_of(records: &[(Table, Value)]) -> String {
     let lines = records.iter().map(|(table, record)| {
-        let line = json!({ "table": table.record_kind, "record": record });
+        let line = json!({ "table": Kind::of(*table).plural, "record": record });
         format!("{line}\n")
     });
     lines.collect()

@@ -5,6 +5,7 @@ use std::fs::{self, OpenOptions};
 use serde_json::{Value, json};
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::store::Table;
+use workspace_records::kinds::Kind;
 
 use crate::{
     assert_fails, assert_usage_error, json_lines, network::Network, new_file, server::Server,
@@ -122,8 +123,8 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
     let export = json_lines(&server.run("orgs export acme"));
 
     for table in Table::ALL {
-        let is_own = |line: &Value| line["table"] == table.record_kind;
-        assert!(export.iter().any(is_own), "{}", table.record_kind);
+        let is_own = |line: &Value| line["table"] == Kind::of(*table).plural;
+        assert!(export.iter().any(is_own), "{}", Kind::of(*table).plural);
     }
     assert_eq!(export[0]["table"], "organizations");
     let text = json!(export).to_string();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use workspace_records::schemas;
+use workspace_records::{kinds::Kind, schemas};
 
 use crate::{new_file, server::Server};
 
@@ -15,7 +15,9 @@ fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() 
     let mut look = || {
         for (table, record) in server.valid_records() {
             let names = record.as_object().unwrap().keys().cloned();
-            seen.entry(table.record_kind).or_default().extend(names);
+            seen.entry(Kind::of(table).plural)
+                .or_default()
+                .extend(names);
         }
     };
     // Kills a command when it has marked a record: while it waits.
@@ -54,6 +56,11 @@ fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() 
     for table in schemas::tables() {
         let described = schemas::schema(table)["properties"].as_object();
         let described: BTreeSet<String> = described.unwrap().keys().cloned().collect();
-        assert_eq!(seen[table.record_kind], described, "{}", table.record_kind);
+        assert_eq!(
+            seen[Kind::of(table).plural],
+            described,
+            "{}",
+            Kind::of(table).plural
+        );
     }
 }

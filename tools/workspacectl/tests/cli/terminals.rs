@@ -14,7 +14,7 @@ use rustix::{
 };
 use serde_json::{Value, json};
 use workspace_management::{store::Table, text::is_visible};
-use workspace_records::columns::api_tables;
+use workspace_records::kinds::{Kind, api_tables};
 
 use crate::{server::Server, unused_url};
 
@@ -137,7 +137,7 @@ fn no_command_prints_text_of_records_unescaped() {
         "remove team --org acme --project apollo research-team --wait 0 --yes",
         "remove voice --org acme bot-7 --json",
     ];
-    let lists = api_tables().map(|table| format!("list {}", table.record_kind));
+    let lists = api_tables().map(|table| format!("list {}", Kind::of(table).plural));
     let doctor = format!("doctor --url {}", server.url);
     let reads = lists.chain(reads.map(str::to_owned)).chain([doctor]);
     // Also as JSON. The writes come last, because they remove what the reads show.

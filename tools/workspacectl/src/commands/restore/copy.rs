@@ -10,7 +10,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use workspace_management::store::{Table, timestamp};
-use workspace_records::item::{primary_key_values, string_attribute};
+use workspace_records::{
+    item::{primary_key_values, string_attribute},
+    kinds::Kind,
+};
 
 use super::{MAX_CLOCK_DIFFERENCE, source::Source};
 use crate::{
@@ -122,7 +125,7 @@ impl Restore<'_> {
         timeout(COPY_TIMEOUT, self.copy(table, primary_key, record))
             .await
             .unwrap_or_else(|_| Err(anyhow!("DynamoDB did not respond in time")))
-            .with_context(|| format!("{} {}", table.record_kind, primary_key.join(" ")))
+            .with_context(|| format!("{} {}", Kind::of(table).plural, primary_key.join(" ")))
     }
 
     /// Copies a record unless it exists, or must be skipped. A dry run only reads.
@@ -224,7 +227,7 @@ impl Restore<'_> {
         if detail.is_none() && !self.is_dry_run {
             return Ok(());
         }
-        let kind = table.record_kind;
+        let kind = Kind::of(table).plural;
         let line = if self.session.global_args.json {
             let mut entry = json!({ "table": kind, "result": outcome_name, "reason": detail });
             for name in table.primary_key_attributes {

@@ -13,12 +13,12 @@ use workspace_management::{
 };
 use workspace_records::{
     item::{primary_key_values, string_attribute, to_json},
+    kinds::Kind,
     schemas,
 };
 
 use super::RestoreFilter;
 use crate::{
-    arguments::table_of_kind,
     deployment::Deployment,
     errors::{RequestResultExt as _, UsageError},
     organization::org_ids,
@@ -56,7 +56,7 @@ impl Source {
             }
             let mut line: Value = serde_json::from_str(line)
                 .map_err(|_| anyhow!("{location} is not valid JSON: {ADVICE}"))?;
-            let table = table_of_kind(string_attribute(&line, "table"));
+            let table = Kind::named(string_attribute(&line, "table")).map(|kind| kind.table);
             let table =
                 table.with_context(|| format!("{location} has an unknown kind in `table`"))?;
             let record = line["record"].take();
@@ -147,7 +147,7 @@ impl Source {
 
 /// The error for an invalid record. Truncates its primary key, which can have any length.
 fn invalid_record_error(location: &str, table: Table, record: &Value, reason: &str) -> Error {
-    let kind = table.record_kind;
+    let kind = Kind::of(table).plural;
     let primary_key = primary_key_values(table, record).join(" ");
     anyhow!("{location}: {kind} {primary_key:.200}: {reason}")
 }

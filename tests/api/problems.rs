@@ -37,7 +37,6 @@ type Request<'a> = (&'static str, TestClient<'a>, String, Value);
 
 async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<Request<'a>> {
     const USERS: &str = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
-    const VOICE: &str = "/api/v1/bot/playground/bot-7/voice";
     const DISABLED_ORGANIZATION: &str = "/api/v1/org/initech/dataStores/create";
     let acme = app.client_with_new_key("acme").await;
     let anonymous = app.anonymous_client();
@@ -67,9 +66,7 @@ async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<Request<'a>> {
         ("Unauthenticated/rejected_key", &rejected, TEAM, &empty),
         ("Forbidden/other_organization", &acme, &globex, &empty),
         ("Forbidden/operation_not_allowed", &restricted, TEAM, &empty),
-        ("KeyForbidden/operation_not_allowed", &restricted, VOICE, &empty),
         ("Forbidden/organization_disabled", &disabled, DISABLED_ORGANIZATION, &empty),
-        ("KeyForbidden/organization_disabled", &disabled, VOICE, &empty),
         ("NoSuchOrganization/no_such_organization", &anonymous, absent, &empty),
         ("NoSuchTeam/no_such_team", &acme, USERS, &user),
         ("TeamTaken/being_removed", &acme, TEAM, &marked),

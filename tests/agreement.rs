@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::{collections::BTreeSet, fs};
+use std::collections::BTreeSet;
 
 use workspace_local::events;
 use workspace_management::{
@@ -226,21 +226,29 @@ fn look_for_alarm(table: Table, missing: &mut Missing) {
     }
 }
 
-/// Also checks reasons without an example in the contract.
+/// Also checks codes and reasons without an example in the contract.
 #[test]
-fn the_contract_and_the_documentation_have_every_reason_for_a_409() {
-    let code = fs::read_to_string("src/error/report.rs").unwrap();
-    let calls = code.split("conflict_reason = Some(\"").skip(1);
-    let reasons: Vec<_> = calls.map(|call| call.split('"').next().unwrap()).collect();
-    assert!(reasons.len() >= 5, "{reasons:?}");
+fn the_contract_and_the_documentation_have_every_code_and_every_reason() {
+    let code = include_str!("../src/error/report.rs");
+    let documentation = include_str!("../docs/api.md");
     let contract = contract();
+    let mut expected = Vec::new();
+    let classifications = code.split("=> (").skip(1);
+    for (status, rest) in classifications.filter_map(|it| it.split_once(", \"")) {
+        let (code, _) = rest.split_once('"').unwrap();
+        expected.push(format!("\n| `{code}` | {status} | "));
+    }
     let problem = &contract["components"]["schemas"]["ConflictProblem"];
     let description = text(&problem["properties"]["reason"]["description"]);
-    for reason in reasons {
+    for call in code.split("conflict_reason = Some(\"").skip(1) {
+        let (reason, _) = call.split_once('"').unwrap();
         let is_named = description.contains(&format!("`{reason}`"));
         assert!(is_named, "openapi.yaml does not name the reason {reason}");
-        let has_row = include_str!("../docs/api.md").contains(&format!("\n| `{reason}` | "));
-        assert!(has_row, "docs/api.md has no row for the reason {reason}");
+        expected.push(format!("\n| `{reason}` | "));
+    }
+    assert!(expected.len() > 20, "{expected:?}");
+    for row in expected {
+        assert!(documentation.contains(&row), "docs/api.md has no row {row}");
     }
 }
 

@@ -122,14 +122,3 @@ async fn the_service_sends_every_problem_example() {
     let names: Vec<_> = examples.keys().collect();
     assert_eq!(names, sent.keys().collect::<Vec<_>>());
 }
-
-#[test]
-fn the_table_of_errors_has_the_codes_of_the_contract() {
-    let documentation = include_str!("../../docs/api.md");
-    for (name, problem) in problem_examples(&contract()) {
-        let code = problem["code"].as_str().unwrap();
-        let row = format!("| `{code}` | {} |", problem["status"]);
-        let has_row = documentation.contains(&row);
-        assert!(has_row, "{name}: docs/api.md has no row {row}");
-    }
-}

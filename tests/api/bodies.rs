@@ -312,32 +312,6 @@ async fn a_text_that_only_resembles_an_api_key_is_accepted() {
     assert_eq!(app.records(Table::DATA_STORES).await.len(), 3);
 }
 
-#[test]
-fn the_table_of_fields_has_the_limits_of_the_contract() {
-    let documentation = include_str!("../../docs/api.md");
-    let contract = contract();
-    let mut checked = 0;
-
-    for operation in Operation::ALL {
-        let body = Sample::example(*operation).body;
-        let schema = body_schema(&contract, *operation);
-        for invalid in invalid_values(&contract, schema, "", &body) {
-            if !["maxLength", "maxItems"].contains(&invalid.rule) {
-                continue;
-            }
-            let (_, name) = invalid.pointer.rsplit_once('/').unwrap();
-            let field = format!("`{name}`");
-            let limit = format!("–{} ", invalid.limit.unwrap());
-            let has_row = documentation.lines().any(|line| {
-                line.starts_with("| `") && line.contains(&field) && line.contains(&limit)
-            });
-            assert!(has_row, "docs/api.md has no row for {field} with {limit}");
-            checked += 1;
-        }
-    }
-    assert!(checked > Operation::ALL.len());
-}
-
 /// Each violation in a response as its pointer and its detail.
 pub fn violations(response: &TestResponse) -> Vec<String> {
     response.assert_problem(422, "invalid_body");

@@ -181,18 +181,3 @@ fn attribute_names(spec: &UpsertSpec) -> Option<HashMap<String, String>> {
     // DynamoDB rejects an empty map.
     (!spec.name_placeholders.is_empty()).then(|| names.collect())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::retry::tests::cancelled;
-
-    #[test]
-    fn failed_conditions_have_the_index_of_their_record() {
-        let [none, failed, conflict] = ["None", "ConditionalCheckFailed", "TransactionConflict"];
-        let conditions = failed_conditions(&cancelled(&[none, failed, conflict, failed]));
-        let indexes: Vec<_> = conditions.iter().map(|condition| condition.index).collect();
-        assert_eq!(indexes, [1, 3]);
-        assert!(failed_conditions(&cancelled(&[none, conflict])).is_empty());
-    }
-}

@@ -65,6 +65,7 @@ impl Cell {
         match self.fault {
             Fault::Late => 204,
             Fault::Denied
+            | Fault::Page(_)
             | Fault::Status(_, "ResourceNotFoundException" | "UnrecognizedClientException") => 500,
             Fault::Status(_, "ExpiredTokenException") => 503,
             _ if self.once => 204,

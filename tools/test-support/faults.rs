@@ -52,6 +52,8 @@ pub enum Fault {
     /// The response is [`LATE`].
     Late,
     NotHttp,
+    /// A proxy responds with a status and its own page.
+    Page(u16),
     /// A `BatchGetItem` leaves the table at this index unprocessed.
     Unprocessed(usize),
     /// The process with this id is killed.
@@ -83,6 +85,9 @@ pub const FAULTS: &[Fault] = &[
     Fault::NoResponse,
     Fault::Late,
     Fault::NotHttp,
+    Fault::Page(200),
+    Fault::Page(302),
+    Fault::Page(413),
 ];
 
 /// Whether the fault occurs before or after DynamoDB executes the request.
@@ -171,6 +176,7 @@ impl Fault {
     pub(crate) fn response(self, request: &Request) -> Option<HttpResponse> {
         let (status, body) = match self {
             Self::Denied => return Some(denial(&request.service)),
+            Self::Page(status) => return Some(http_response(status, "<!doctype html>".to_owned())),
             Self::Status(status, code) => (status, json!({ "__type": qualified(code) })),
             Self::Cancelled(reason) if request.action == "TransactWriteItems" => {
                 (400, cancellation(request, reason))

@@ -267,26 +267,3 @@ fn header_size(request: &Parts) -> usize {
 fn error(status: StatusCode, message: &str) -> Response {
     (status, Json(json!({ "message": message }))).into_response()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The expected paths were delivered by live HTTP APIs.
-    #[test]
-    fn a_path_is_delivered_as_by_an_http_api() {
-        for (sent, delivered) in [
-            (
-                "/api/v1/bot/playground/b7/voice",
-                "/api/v1/bot/playground/b7/voice",
-            ),
-            ("/addModelsToOrg/chat%3Fbeta", "/addModelsToOrg/chat"),
-            ("/addModelsToOrg/chat%2Fbeta", "/addModelsToOrg/chat/beta"),
-            ("/playground/b%2537/voice", "/playground/b7/voice"),
-            ("/playground/b%252537/voice", "/playground/b%37/voice"),
-            ("/playground/b%207/voice", "/playground/b 7/voice"),
-        ] {
-            assert_eq!(delivered_path(sent), delivered);
-        }
-    }
-}

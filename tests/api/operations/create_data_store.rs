@@ -34,30 +34,6 @@ pub(super) fn problems() -> ProblemExamples {
 }
 
 #[tokio::test]
-async fn a_409_names_the_existing_data_store_to_callers_with_a_key() {
-    let app = TestApp::new().await;
-    let acme = app.client_with_new_key("acme").await;
-    let data_store = |name: &str| json!({ "dataStoreName": name });
-    // U+202E reverses the text that follows it.
-    let name = "C\u{202e}+";
-    acme.post(PATH, data_store(name)).await.assert_success();
-    let id = id_of(name);
-    let spelled = id.to_uppercase();
-
-    let anonymous = app.anonymous_client();
-    for (client, name) in [(acme, r#", "C\u{202e}+","#), (anonymous, "")] {
-        let response = client.post(PATH, data_store(&spelled)).await;
-        response.assert_problem(409, "name_taken");
-        let detail = response.body.unwrap()["detail"].take();
-        let expected = format!(
-            "An existing data store with a different name{name} has the id `{id}`. Use this id if that \
-            data store is yours, or choose a name that gives a different id."
-        );
-        assert_eq!(detail, expected);
-    }
-}
-
-#[tokio::test]
 async fn a_409_shortens_what_it_quotes_and_quotes_nothing_to_anonymous_callers() {
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;

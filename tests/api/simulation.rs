@@ -13,12 +13,16 @@ use std::{
 use fastrand::Rng;
 use serde_json::Value;
 use test_support::{
-    send, service,
+    TestResponse, handle_checking_log, service,
     simulation::{self, Faults, Network, Tables},
 };
 use tokio::time::{sleep, timeout};
 use workspace_management::{
-    api_key::ApiKey, auth::AnonymousAccess, operations::Operation, service::Service, store::Table,
+    api_key::ApiKey,
+    auth::AnonymousAccess,
+    operations::Operation,
+    service::{FUNCTION_TIMEOUT, Service},
+    store::Table,
 };
 use workspace_records::{
     kinds::{Kind, api_tables},
@@ -92,6 +96,7 @@ async fn run_schedule(seed: u64, lost_writes: u64) -> Run {
             number,
             key: keys[number % 2].clone(),
             service: service.clone(),
+            tables: tables.clone(),
             ticks: ticks.clone(),
             rng: rng.fork(),
         };
@@ -115,6 +120,7 @@ struct Client {
     number: usize,
     key: String,
     service: Arc<Service>,
+    tables: Tables,
     ticks: Arc<AtomicUsize>,
     rng: Rng,
 }
@@ -156,9 +162,8 @@ impl Client {
         }
         let event = sample.event(&headers, &request_id);
         let began = self.ticks.fetch_add(1, Ordering::Relaxed);
-        // The client gives up before the deadline. The machine's clock decides about the deadline,
-        // and is not paused.
-        let response = send(&self.service, &event, Duration::from_secs(60));
+        let now = self.tables.time();
+        let response = handle_checking_log(&self.service, &event, now, FUNCTION_TIMEOUT);
         let patience = Duration::from_millis(self.rng.u64(100..6_000));
         let response = timeout(patience, response).await;
         Attempt {
@@ -168,7 +173,7 @@ impl Client {
             began,
             ended: self.ticks.fetch_add(1, Ordering::Relaxed),
             status: match response {
-                Ok(response) => response.status,
+                Ok(response) => TestResponse::read(response).status,
                 Err(_) => GAVE_UP,
             },
         }

@@ -1,7 +1,10 @@
 //! The tables of a simulation, and their past states. Eventually consistent reads return a past
 //! state, and rules check the history.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, SystemTime},
+};
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use serde_json::{Value, json};
@@ -18,6 +21,7 @@ use crate::{
 /// A DynamoDB that records its writes. Clones share the data.
 #[derive(Debug, Clone)]
 pub struct Tables {
+    pub started: Instant,
     dynamodb: DynamoDb,
     writes: Arc<Mutex<Vec<Write>>>,
     /// The state for eventually consistent reads. Replaced when a read needs an earlier state.
@@ -41,10 +45,16 @@ struct Replica {
 impl Tables {
     pub async fn new() -> Self {
         Self {
+            started: Instant::now(),
             dynamodb: DynamoDb::with_tables().await.unwrap(),
             writes: Arc::default(),
             replica: Arc::default(),
         }
+    }
+
+    /// The simulated clock as a time.
+    pub fn time(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600) + self.started.elapsed()
     }
 
     /// Registers an organization and issues an API key, as [`Self::issue_key`] does.

@@ -16,7 +16,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use aws_sdk_dynamodb::{
@@ -60,7 +60,6 @@ const LATE_WRITES: Duration = Duration::from_secs(60);
 struct World {
     tables: Tables,
     weakness: Option<Weakness>,
-    started: Instant,
     services: [Service; 2],
     /// Whether the operators have finished, so that clients stop too.
     is_finished: AtomicBool,
@@ -110,7 +109,6 @@ impl World {
         let world = Self {
             tables,
             weakness,
-            started: Instant::now(),
             services,
             is_finished: AtomicBool::new(false),
         };
@@ -128,12 +126,7 @@ impl World {
 
     /// The time since the start, on the simulated clock.
     fn now(&self) -> Duration {
-        self.started.elapsed()
-    }
-
-    /// The simulated clock as a time.
-    fn time(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600) + self.now()
+        self.tables.started.elapsed()
     }
 
     /// Whether clients go on sending requests.
@@ -222,7 +215,7 @@ impl World {
         let body = request.body.to_string();
         let mut event = http_event("POST", &request.path, &headers, Some(body.as_bytes()));
         event["requestContext"]["requestId"] = json!(request_id);
-        let received_at = self.time();
+        let received_at = self.tables.time();
         let event = invocation(&event, received_at, FUNCTION_TIMEOUT);
         let service = &self.services[rng.usize(0..2)];
         let response = json!(service.handle(event, received_at).await);

@@ -68,7 +68,7 @@ fn organization(world: &World) -> Option<Value> {
 
 /// Disables `acme`.
 pub(super) async fn disable_acme(world: &World, deployment: &Deployment) {
-    let now = world.time();
+    let now = world.tables.time();
     let changed = change_state(deployment, &run_by(0), "acme", StateChange::Disable, now).await;
     changed.expect("it is disabled");
 }
@@ -113,7 +113,7 @@ async fn take_turns(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
                 let (deployment, began) = (world.deployment(&mut rng), world.now());
                 let this_run = run_by(number);
                 let result =
-                    change_state(&deployment, &this_run, "acme", change, world.time()).await;
+                    change_state(&deployment, &this_run, "acme", change, world.tables.time()).await;
                 done.push((began, world.now(), change, result.is_ok()));
             }
             done

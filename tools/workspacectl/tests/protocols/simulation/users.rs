@@ -146,7 +146,7 @@ fn completion_violations(
             let is_older =
                 since <= completion.began || since + MAX_LAG_OF_INDEXES < completion.last_pass;
             if is_older {
-                let since = since - world.started;
+                let since = since - world.tables.started;
                 violations.push(format!(
                     "a membership is left: {membership:?} since {since:?} by {completion:?}"
                 ));

@@ -9,17 +9,18 @@ mod network;
 mod tables;
 
 use std::{
+    cell::RefCell,
     env,
+    fmt::Debug,
     ops::Range,
+    process::Command,
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use aws_sdk_dynamodb::config::{Builder, retry::RetryPartition};
-use fastrand::Rng;
 use workspace_local::dynamodb::http_client;
 use workspace_records::local::sdk_config;
 
@@ -29,27 +30,23 @@ pub use self::{
 };
 use crate::iterations;
 
+thread_local! {
+    /// The DynamoDB requests of the current schedule, with the times at which they were sent.
+    static TRACE: RefCell<Vec<String>> = RefCell::default();
+}
+
 pub fn config(network: Network) -> Builder {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     // By default, all clients of a process share one budget for retries.
     let partition = RetryPartition::new(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
     sdk_config("http://dynamodb")
+        .interceptor(network.clone())
         .http_client(http_client(network))
         .retry_partition(partition)
 }
 
-/// The random numbers of a schedule. Also seeds the random waits of the SDK.
-pub fn rng(seed: u64) -> Rng {
-    fastrand::seed(seed);
-    Rng::with_seed(seed)
-}
-
-/// A random duration of fewer milliseconds than `limit`.
-fn milliseconds(rng: &mut Rng, limit: u64) -> Duration {
-    Duration::from_millis(rng.u64(0..limit))
-}
-
-/// Runs a simulation for each of these seeds, on all processors. Returns each seed with its result.
+/// Runs a simulation for each of these seeds, on all processors. Returns each seed with its result,
+/// in the order of the seeds.
 pub fn run<T: Send, F: Future<Output = T>>(
     seeds: Range<u64>,
     simulation: impl Fn(u64) -> F + Sync,
@@ -68,13 +65,51 @@ pub fn run<T: Send, F: Future<Output = T>>(
                         .start_paused(true)
                         .build()
                         .unwrap();
+                    TRACE.take();
                     let result = runtime.block_on(simulation(seed));
                     results.lock().unwrap().push((seed, result));
                 }
             });
         }
     });
-    results.into_inner().unwrap()
+    let mut results = results.into_inner().unwrap();
+    results.sort_by_key(|(seed, _)| *seed);
+    results
+}
+
+/// Asserts that seeds replay their schedules: a second time in this process, and in a new process
+/// that runs only `test`, which is the test that calls this function.
+pub fn assert_replays<F: Future<Output: Debug>>(
+    test: &str,
+    seeds: Range<u64>,
+    simulation: impl Fn(u64) -> F + Sync,
+) {
+    const IS_NEW_PROCESS: &str = "SIMULATION_PRINTS_TRACE";
+    const PREFIX: &str = "trace: ";
+    let trace = || {
+        let traces = run(seeds.clone(), async |seed| {
+            let result = simulation(seed).await;
+            format!("{}\n{result:#?}", TRACE.take().join("\n"))
+        });
+        let lines = traces.iter().flat_map(|(_, trace)| trace.lines());
+        lines.map(|line| format!("{PREFIX}{line}")).collect()
+    };
+    let first: Vec<String> = trace();
+    if env::var(IS_NEW_PROCESS).is_ok() {
+        println!("\n{}", first.join("\n"));
+        return;
+    }
+    let mut process = Command::new(env::current_exe().unwrap());
+    process.args(["--exact", test, "--nocapture"]);
+    let output = process.env(IS_NEW_PROCESS, "").output().unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
+    let printed = output.lines().filter(|line| line.starts_with(PREFIX));
+    let printed = printed.map(str::to_owned).collect();
+    for (place, replayed) in [("this process", trace()), ("a new process", printed)] {
+        for (index, line) in first.iter().enumerate() {
+            assert_eq!(replayed.get(index), Some(line), "line {index} in {place}");
+        }
+    }
 }
 
 /// Asserts that a simulation violates no rule: for `few` seeds, or `many` with `STRESS=full`.

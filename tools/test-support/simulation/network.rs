@@ -7,7 +7,14 @@ use std::{
     time::Duration,
 };
 
-use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
+use aws_sdk_dynamodb::{
+    config::{
+        ConfigBag, Intercept, RuntimeComponents,
+        http::{HttpRequest, HttpResponse},
+        interceptors::FinalizerInterceptorContextRef,
+    },
+    error::BoxError,
+};
 use aws_smithy_runtime_api::client::{
     http::{HttpConnector, HttpConnectorFuture},
     result::ConnectorError,
@@ -19,7 +26,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{milliseconds, tables::Tables};
+use super::{TRACE, tables::Tables};
 use crate::{
     faults::{Fault, http_response},
     hook::Request,
@@ -74,8 +81,9 @@ impl Network {
         }
     }
 
+    /// A random duration of fewer milliseconds than `limit`.
     fn milliseconds(&self, limit: u64) -> Duration {
-        milliseconds(&mut self.rng.lock().unwrap(), limit)
+        Duration::from_millis(self.rng.lock().unwrap().u64(0..limit))
     }
 
     /// Whether a random event with this probability happens.
@@ -130,6 +138,8 @@ impl Network {
     }
 
     async fn send(self, request: Request) -> Result<HttpResponse, ConnectorError> {
+        let elapsed = self.tables.started.elapsed();
+        TRACE.with_borrow_mut(|trace| trace.push(format!("{elapsed:?} {}", request.action)));
         let weakened = self.weaken(&request);
         let is_read = request.is_read();
         if is_read && request.body["IndexName"].is_string() {
@@ -170,6 +180,25 @@ impl HttpConnector for Network {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let request = Request::read(&request);
         HttpConnectorFuture::new(self.clone().send(request))
+    }
+}
+
+impl Intercept for Network {
+    fn name(&self) -> &'static str {
+        "network"
+    }
+
+    /// Seeds the random wait of the SDK before the next attempt. Seeding once per schedule is not
+    /// enough, because the SDK also takes a random number for each span that may be logged, which
+    /// depends on what the process has run before.
+    fn read_after_attempt(
+        &self,
+        _: &FinalizerInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        fastrand::seed(self.rng.lock().unwrap().u64(..));
+        Ok(())
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! A [`Weakness`] removes a part of a protocol from the requests on their way to DynamoDB. For each
 //! weakness, a seed must break a rule. Otherwise the part would not be needed, or not be tested.
+//!
+//! A seed does not determine the ids and times that the commands generate for their records.
 
 mod organizations;
 mod registrations;
@@ -98,7 +100,7 @@ struct Attempt {
 impl World {
     /// A world, and the source of randomness for what happens in it.
     async fn new(seed: u64, weakness: Option<Weakness>) -> (Arc<Self>, Rng) {
-        let mut rng = simulation::rng(seed);
+        let mut rng = Rng::with_seed(seed);
         let tables = Tables::new().await;
         let services = [0, 1].map(|_| {
             let network = Network::new(&tables, &mut rng, faults(None));

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
-use test_support::fixtures;
+use test_support::{fixtures, simulation};
 use tokio::time::{sleep, timeout};
 use workspace_management::store::Table;
 use workspacectl::{
@@ -247,4 +247,10 @@ fn every_part_of_an_erasure_is_needed() {
         (Weakness::KeysWithoutCheck, 0),
     ];
     assert_breaks(erase, &weaknesses);
+}
+
+#[test]
+fn a_seed_replays_its_schedule() {
+    let test = "simulation::organizations::a_seed_replays_its_schedule";
+    simulation::assert_replays(test, 0..2, |seed| erase(seed, None));
 }

@@ -176,9 +176,9 @@ fn a_removed_team_leaves_nothing_a_new_one_loses_nothing_and_exports_have_everyt
 #[test]
 fn every_part_of_the_protocol_is_needed() {
     let weaknesses = [
-        (Weakness::AnyTeamIsMarked, 248),
-        (Weakness::DeletesWithoutCheck, 0),
-        (Weakness::LastDeleteWithoutCondition, 0),
+        (Weakness::AnyTeamIsMarked, 78),
+        (Weakness::DeletesWithoutCheck, 4),
+        (Weakness::LastDeleteWithoutCondition, 10),
         (Weakness::EventualReads, 0),
         (Weakness::NoWaitInRerun, 0),
     ];

@@ -205,10 +205,10 @@ fn a_removed_user_is_in_no_team_and_others_lose_nothing() {
 #[test]
 fn every_part_of_the_removal_is_needed() {
     let weaknesses = [
-        (Weakness::OnePass, 0),
-        (Weakness::SlowIndex, 2),
+        (Weakness::OnePass, 1),
+        (Weakness::SlowIndex, 1),
         (Weakness::EventualGets, 0),
-        (Weakness::LastDeleteWithoutCondition, 68),
+        (Weakness::LastDeleteWithoutCondition, 14),
     ];
     assert_breaks(simulate, &weaknesses);
 }

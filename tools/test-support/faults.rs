@@ -24,7 +24,7 @@ use tokio::{
 
 use crate::hook::Request;
 
-/// How late a response is, which is within the time limit of an attempt.
+/// Within the time limit of an attempt.
 const LATE: Duration = Duration::from_millis(300);
 
 /// What goes wrong with a request.
@@ -49,7 +49,7 @@ pub enum Fault {
     StalledResponse,
     FailedTlsHandshake,
     NoResponse,
-    /// The response is [`LATE`].
+    /// The response is 300 ms late.
     Late,
     NotHttp,
     /// A proxy responds with a status and its own page.

@@ -72,7 +72,7 @@ async fn the_policy_allows_exactly_the_actions_that_the_operations_use() {
 
     // Names of tables end with the logical id.
     let arn = |table: &str, _: Option<&str>| format!("{}.Arn", table.rsplit('-').next().unwrap());
-    let requests = app.dynamodb_requests.take();
+    let requests = app.take_requests();
     let needed = requests
         .iter()
         .flat_map(|request| iam::needed(request, arn));

@@ -103,7 +103,7 @@ async fn an_unknown_path_returns_404_without_a_request_to_dynamodb() {
         assert_eq!(response.headers.len(), 3, "{response:?}");
     }
 
-    assert!(app.dynamodb_requests.take().is_empty());
+    assert!(app.take_requests().is_empty());
 }
 
 /// `credential_matrix.rs` tests that the service accepts anonymous callers only there.

@@ -104,9 +104,9 @@ async fn the_service_sends_every_problem_example() {
     sent.insert("Internal/internal".to_owned(), response.body.unwrap());
     let body = json!({ "teamName": "A" }).to_string();
     let event = event("POST", TEAM, &acme.headers, Some(&body));
-    app.dynamodb_requests.take();
+    app.take_requests();
     let response = send(&app.service, &event, Duration::from_millis(400)).await;
-    assert!(app.dynamodb_requests.take().is_empty());
+    assert!(app.take_requests().is_empty());
     sent.insert("Unavailable/unavailable".to_owned(), response.body.unwrap());
 
     let response = shed_response().await;

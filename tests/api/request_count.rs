@@ -10,6 +10,11 @@ use test_support::{TestApp, event_with_headers, keys_with_same_id};
 
 const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
 
+fn take_actions(app: &TestApp) -> Vec<String> {
+    let requests = app.take_requests().into_iter();
+    requests.map(|request| request.action).collect()
+}
+
 #[tokio::test]
 async fn a_second_request_with_a_key_only_writes_and_an_anonymous_request_reads_the_organization() {
     let app = TestApp::new().await;
@@ -26,7 +31,7 @@ async fn a_second_request_with_a_key_only_writes_and_an_anonymous_request_reads_
             app.advance_clock(Duration::from_secs(60));
             for request in 0..3 {
                 app.send(event.clone()).await.assert_success();
-                let mut actions = app.dynamodb_requests.take_actions();
+                let mut actions = take_actions(&app);
                 // A transaction costs twice as much, so only operations that can write several
                 // records send one.
                 let write = match operation {
@@ -63,15 +68,15 @@ async fn a_malformed_key_and_a_wrong_secret_of_a_cached_key_cause_no_read() {
         .post(DATA_STORES, body.clone())
         .await
         .assert_success();
-    app.dynamodb_requests.take();
+    app.take_requests();
 
     for rejected in [malformed, &wrong_secret] {
         let response = app.client(rejected).post(DATA_STORES, body.clone()).await;
         response.assert_problem(401, "unauthenticated");
     }
 
-    assert!(app.dynamodb_requests.take().is_empty());
+    assert!(app.take_requests().is_empty());
     // The cached key is still accepted.
     client.post(DATA_STORES, body).await.assert_success();
-    assert_eq!(app.dynamodb_requests.take_actions(), ["PutItem"]);
+    assert_eq!(take_actions(&app), ["PutItem"]);
 }

@@ -2,8 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    env,
-    sync::Mutex,
+    env, mem,
+    sync::{Arc, Mutex},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -41,7 +41,7 @@ use crate::{
     client::{TestClient, TestResponse},
     faults::network,
     fixtures::{self, key_record},
-    hook::{Hook, Hooked, RequestRecorder},
+    hook::{Hook, Hooked, Request},
     log_guard::handle_checking_log,
 };
 
@@ -52,7 +52,7 @@ pub struct TestApp {
     pub endpoint: String,
     pub table_names: TableNames,
     /// The requests that `service` sent to DynamoDB.
-    pub dynamodb_requests: RequestRecorder,
+    dynamodb_requests: Arc<Mutex<Vec<Request>>>,
     /// How far the app's clock is ahead of the machine's.
     clock_offset: Mutex<Duration>,
 }
@@ -81,10 +81,13 @@ impl TestApp {
                     .unwrap();
             }
         }
-        let dynamodb_requests = RequestRecorder::default();
-        let recorder = dynamodb_requests.clone();
+        let dynamodb_requests = Arc::new(Mutex::new(Vec::new()));
+        let requests = dynamodb_requests.clone();
         let sdk_config = hooked_sdk_config(&endpoint, move |request| {
-            recorder.add(request);
+            // API keys, organizations and teams can be used as soon as they exist.
+            let is_allowed = !request.is_read() || request.is_consistent();
+            assert!(is_allowed, "a read is only eventually consistent");
+            requests.lock().unwrap().push(request.clone());
             None
         });
         let app = Self {
@@ -106,6 +109,11 @@ impl TestApp {
             .retry_partition(RetryPartition::new(unique_key()));
         let table_names = self.table_names.clone();
         service(sdk_config, table_names, AnonymousAccess::Allowed)
+    }
+
+    /// Returns the requests that `service` sent to DynamoDB since the last call.
+    pub fn take_requests(&self) -> Vec<Request> {
+        mem::take(&mut self.dynamodb_requests.lock().unwrap())
     }
 
     pub fn advance_clock(&self, by: Duration) {

@@ -4,7 +4,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -146,29 +146,4 @@ pub fn routes(connector: impl HttpConnector + 'static) -> Router {
         let response = response.unwrap().try_into_http1x().unwrap();
         response.map(|body| Body::from(body.bytes().unwrap().to_vec()))
     })
-}
-
-/// Lists the requests that a hook sees.
-#[derive(Debug, Clone, Default)]
-pub struct RequestRecorder(Arc<Mutex<Vec<Request>>>);
-
-impl RequestRecorder {
-    /// Adds a request. Panics if a read is only eventually consistent, because API keys,
-    /// organizations and teams can be used as soon as they exist.
-    pub(crate) fn add(&self, request: &Request) {
-        let is_allowed = !request.is_read() || request.is_consistent();
-        assert!(is_allowed, "a read is only eventually consistent");
-        self.0.lock().unwrap().push(request.clone());
-    }
-
-    /// Returns the requests since the last call.
-    pub fn take(&self) -> Vec<Request> {
-        std::mem::take(&mut self.0.lock().unwrap())
-    }
-
-    /// Returns the actions of the requests since the last call.
-    pub fn take_actions(&self) -> Vec<String> {
-        let requests = self.take();
-        requests.into_iter().map(|it| it.action).collect()
-    }
 }

@@ -1,12 +1,11 @@
 //! The test kit. A test sends events to the service and checks what DynamoDB contains afterwards.
 //!
 //! - [`TestApp`] is the service with its own DynamoDB, in which the organization `acme` is
-//!   registered. It issues API keys, reads records, and moves its clock instead of waiting.
+//!   registered. It issues API keys, reads records, and moves its clock instead of waiting. It
+//!   lists the requests to DynamoDB, and rejects eventually consistent reads.
 //! - [`TestClient`] sends requests to a `TestApp`, always with the same headers.
 //! - [`TestResponse`] is a response as a client sees it. `TestResponse::read` checks what all
 //!   responses have in common.
-//! - [`RequestRecorder`](hook::RequestRecorder) lists the requests that the service sends to
-//!   DynamoDB. It rejects eventually consistent reads.
 //! - [`handle_checking_log`] fails if the log of a request contains an API key, a body or a name.
 //! - [`iam`] says which permissions policies grant, and which of them requests need.
 //! - [`server::Server`] is `cargo serve`, in the process of the test or in its own process.

@@ -5,18 +5,16 @@ use serde_json::{Value, json};
 use test_support::{TestApp, TestResponse, event, fixtures};
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operations::Operation, store::Table};
+use workspace_records::contract::{Description, contract, resolve};
+use yaml_serde::Value as Schema;
 
-use crate::{
-    openapi::{contract, find_operation, path_parameters, resolve, with_parameter},
-    operations::Sample,
-};
+use crate::operations::Sample;
 
 const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
 const VOICE: &str = "/api/v1/bot/playground/bot-7/voice";
 
-fn body_schema(contract: &Value, operation: Operation) -> &Value {
-    let (_, description) = find_operation(contract, operation);
-    &description["requestBody"]["content"]["application/json"]["schema"]
+fn body_schema(operation: Operation) -> &'static Schema {
+    resolve(&Description::of(operation).body()["schema"])
 }
 
 /// A change of a valid body that violates a rule of the schema.
@@ -48,7 +46,7 @@ impl Invalid {
 
 /// Values that violate one rule of the schema itself, not of its fields or entries. Each is after
 /// the rule that it violates. `valid` is a valid value.
-fn violations_of_rules(schema: &Value, valid: &Value) -> Vec<(&'static str, Value)> {
+fn violations_of_rules(schema: &Schema, valid: &Value) -> Vec<(&'static str, Value)> {
     let limit = |rule: &str| schema[rule].as_i64().expect(rule);
     let mut violations = match valid {
         Value::String(_) => {
@@ -90,8 +88,8 @@ fn violations_of_rules(schema: &Value, valid: &Value) -> Vec<(&'static str, Valu
 }
 
 /// Every way in which a value at this pointer in a valid body can violate its schema.
-fn invalid_values(contract: &Value, schema: &Value, pointer: &str, valid: &Value) -> Vec<Invalid> {
-    let schema = resolve(contract, schema);
+fn invalid_values(schema: &'static Schema, pointer: &str, valid: &Value) -> Vec<Invalid> {
+    let schema = resolve(schema);
     let mut found = Vec::new();
     for (rule, value) in violations_of_rules(schema, valid) {
         found.push(Invalid {
@@ -103,13 +101,13 @@ fn invalid_values(contract: &Value, schema: &Value, pointer: &str, valid: &Value
     }
     if let Value::Array(entries) = valid {
         let pointer = format!("{pointer}/0");
-        let in_entry = invalid_values(contract, &schema["items"], &pointer, &entries[0]);
+        let in_entry = invalid_values(&schema["items"], &pointer, &entries[0]);
         found.extend(in_entry);
     }
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+    for (name, property) in properties(schema) {
         let pointer = format!("{pointer}/{name}");
         let value = valid.get(name).expect("a sample has every field");
-        found.extend(invalid_values(contract, property, &pointer, value));
+        found.extend(invalid_values(property, &pointer, value));
         if is_required(schema, name) {
             found.push(Invalid {
                 pointer,
@@ -122,24 +120,28 @@ fn invalid_values(contract: &Value, schema: &Value, pointer: &str, valid: &Value
     found
 }
 
-fn is_required(schema: &Value, name: &str) -> bool {
-    let required = schema["required"].as_array().unwrap();
-    required.contains(&json!(name))
+/// The names of the fields of an object, and their schemas.
+fn properties(schema: &Schema) -> impl Iterator<Item = (&str, &Schema)> {
+    let properties = schema["properties"].as_mapping().into_iter().flatten();
+    properties.map(|(name, property)| (name.as_str().unwrap(), property))
+}
+
+fn is_required(schema: &Schema, name: &str) -> bool {
+    let required = schema["required"].as_sequence().unwrap();
+    required.iter().any(|it| it == name)
 }
 
 /// The team does not exist, but the body is checked before the team is read.
 #[tokio::test]
 async fn a_value_that_violates_a_rule_of_the_contract_is_rejected_with_the_rule_and_its_limit() {
-    let contract = contract();
-    let rules = &contract["components"]["schemas"]["Violation"]["properties"]["rule"];
+    let rules = &contract()["components"]["schemas"]["Violation"]["properties"]["rule"];
     let rules = rules["description"].as_str().unwrap();
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
 
     for operation in Operation::ALL {
         let sample = Sample::example(*operation);
-        let schema = body_schema(&contract, *operation);
-        for invalid in invalid_values(&contract, schema, "", &sample.body) {
+        for invalid in invalid_values(body_schema(*operation), "", &sample.body) {
             let body = invalid.apply_to(&sample.body);
 
             let response = acme.post(&sample.path, body).await;
@@ -167,15 +169,15 @@ async fn a_value_that_violates_a_rule_of_the_contract_is_rejected_with_the_rule_
 
 /// The smallest or the largest value that a schema allows. `number` makes the entries of an array
 /// different.
-fn extreme(contract: &Value, schema: &Value, is_largest: bool, number: usize) -> Value {
-    let schema = resolve(contract, schema);
+fn extreme(schema: &'static Schema, is_largest: bool, number: usize) -> Value {
+    let schema = resolve(schema);
     let limit = |min: &str, max: &str| &schema[if is_largest { max } else { min }];
     match schema["type"].as_str() {
         Some("object") => {
             let mut object = json!({});
-            for (name, property) in schema["properties"].as_object().unwrap() {
+            for (name, property) in properties(schema) {
                 if is_largest || is_required(schema, name) {
-                    object[name] = extreme(contract, property, is_largest, number);
+                    object[name] = extreme(property, is_largest, number);
                 }
             }
             object
@@ -183,10 +185,10 @@ fn extreme(contract: &Value, schema: &Value, is_largest: bool, number: usize) ->
         Some("array") => {
             let length = limit("minItems", "maxItems").as_u64().unwrap() as usize;
             (0..length)
-                .map(|number| extreme(contract, &schema["items"], is_largest, number))
+                .map(|number| extreme(&schema["items"], is_largest, number))
                 .collect()
         }
-        Some("integer") => limit("minimum", "maximum").clone(),
+        Some("integer") => json!(limit("minimum", "maximum")),
         Some("boolean") => json!(is_largest),
         _ => {
             let length = limit("minLength", "maxLength").as_u64().unwrap() as usize;
@@ -200,27 +202,22 @@ fn extreme(contract: &Value, schema: &Value, is_largest: bool, number: usize) ->
 /// accepts, in one transaction.
 #[tokio::test]
 async fn the_smallest_and_the_largest_request_of_each_operation_are_stored() {
-    let contract = contract();
     for is_largest in [false, true] {
         let app = TestApp::new().await;
-        let length = |schema: &Value| {
+        let length = |schema: &Schema| {
             let limit = if is_largest { "maxLength" } else { "minLength" };
             schema[limit].as_u64().unwrap() as usize
         };
-        let id = "x".repeat(length(&contract["components"]["schemas"]["Identifier"]));
+        let id = "x".repeat(length(&contract()["components"]["schemas"]["Identifier"]));
         app.register(&id).await;
         app.insert(Table::TEAMS, fixtures::team(&id, &id, &id, "X"))
             .await;
         let client = app.client_with_new_key(&id).await;
         for operation in Operation::ALL {
-            let (path, description) = find_operation(&contract, *operation);
-            let mut path = path.to_owned();
-            for parameter in path_parameters(&contract, description) {
-                let value = "x".repeat(length(resolve(&contract, &parameter["schema"])));
-                path = with_parameter(&path, parameter, &value);
-            }
-            let schema = body_schema(&contract, *operation);
-            let body = extreme(&contract, schema, is_largest, 0);
+            let description = Description::of(*operation);
+            let path = description
+                .path_with(|parameter| "x".repeat(length(resolve(&parameter["schema"]))));
+            let body = extreme(body_schema(*operation), is_largest, 0);
             let count = async || app.all_records().await.values().flatten().count();
             let before = count().await;
 

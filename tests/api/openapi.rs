@@ -3,64 +3,26 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operations::Operation, records::ApiKeyRecord};
-use workspace_records::tables::template;
+use workspace_records::{
+    contract::{Description, contract, resolve},
+    tables::template,
+};
+use yaml_serde::Mapping;
 
 use test_support::{TestApp, event};
-
-pub fn contract() -> Value {
-    yaml_serde::from_str(include_str!("../../openapi.yaml")).unwrap()
-}
-
-/// The target of a `$ref`, or the value itself.
-pub fn resolve<'a>(contract: &'a Value, value: &'a Value) -> &'a Value {
-    match value["$ref"].as_str() {
-        Some(reference) => {
-            let pointer = reference.strip_prefix('#').unwrap();
-            resolve(contract, contract.pointer(pointer).expect(reference))
-        }
-        None => value,
-    }
-}
-
-pub fn find_operation(contract: &Value, operation: Operation) -> (&str, &Value) {
-    for (path, item) in contract["paths"].as_object().unwrap() {
-        if item["post"]["operationId"] == operation.name() {
-            return (path, &item["post"]);
-        }
-    }
-    panic!("openapi.yaml has no operationId {}", operation.name());
-}
-
-pub fn path_parameters<'a>(contract: &'a Value, description: &'a Value) -> Vec<&'a Value> {
-    let mut parameters = Vec::new();
-    for parameter in description["parameters"].as_array().unwrap() {
-        let parameter = resolve(contract, parameter);
-        if parameter["in"] == "path" {
-            assert_eq!(parameter["required"], true, "{parameter}");
-            parameters.push(parameter);
-        }
-    }
-    parameters
-}
-
-pub fn with_parameter(path: &str, parameter: &Value, value: &str) -> String {
-    let placeholder = format!("{{{}}}", parameter["name"].as_str().unwrap());
-    path.replace(&placeholder, value)
-}
 
 /// `tests/agreement.rs` compares the paths with the template.
 #[tokio::test]
 async fn the_service_has_the_paths_of_the_contract() {
-    let contract = contract();
     let app = TestApp::new().await;
-    let paths = contract["paths"].as_object().unwrap();
+    let paths = contract()["paths"].as_mapping().unwrap();
     assert_eq!(paths.len(), Operation::ALL.len());
 
     for operation in Operation::ALL {
-        let (path, _) = find_operation(&contract, *operation);
+        let path = Description::of(*operation).path;
         let path = path.replace("{org_id}", "acme").replace(['{', '}'], "");
         for method in ["GET", "PUT", "OPTIONS", "BREW"] {
             let event = event(method, &path, &Default::default(), None);
@@ -109,26 +71,26 @@ async fn an_unknown_path_returns_404_without_a_request_to_dynamodb() {
 /// `credential_matrix.rs` tests that the service accepts anonymous callers only there.
 #[test]
 fn the_contract_shows_which_operations_allow_anonymous_callers() {
-    let contract = contract();
     for operation in Operation::ALL {
-        let (_, description) = find_operation(&contract, *operation);
-        let security = description["security"].as_array().unwrap();
-        let expected = operation.is_key_optional();
-        assert_eq!(security.contains(&json!({})), expected, "{operation:?}");
+        let security = &Description::of(*operation).object["security"];
+        let has_no_key = security
+            .as_sequence()
+            .unwrap()
+            .contains(&Mapping::new().into());
+        assert_eq!(has_no_key, operation.is_key_optional(), "{operation:?}");
     }
 }
 
 #[tokio::test]
 async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
-    let contract = contract();
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
 
     for operation in Operation::ALL {
-        let (path, description) = find_operation(&contract, *operation);
-        let parameters = path_parameters(&contract, description);
-        for parameter in &parameters {
-            let schema = resolve(&contract, &parameter["schema"]);
+        let description = Description::of(*operation);
+        for parameter in description.path_parameters() {
+            assert_eq!(parameter["required"], true, "{parameter:?}");
+            let schema = resolve(&parameter["schema"]);
             let max = schema["maxLength"].as_u64().unwrap() as usize;
             for (value, is_valid) in [
                 ("x".repeat(max), true),
@@ -154,17 +116,14 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
                 ("a%0A".to_owned(), false),
                 ("a+b".to_owned(), false),
             ] {
-                let mut path = with_parameter(path, parameter, &value);
-                for parameter in &parameters {
-                    path = with_parameter(&path, parameter, parameter["example"].as_str().unwrap());
-                }
+                let path = description.path_with(|other| match other == parameter {
+                    true => value.clone(),
+                    false => other["example"].as_str().unwrap().to_owned(),
+                });
                 let response = acme.post(&path, json!({})).await;
                 let malformed = &response.body.unwrap()["parameter"];
-                if is_valid {
-                    assert_eq!(*malformed, Value::Null, "{operation:?} {path}");
-                } else {
-                    assert_eq!(*malformed, parameter["name"], "{operation:?} {path}");
-                }
+                let expected = parameter["name"].as_str().filter(|_| !is_valid);
+                assert_eq!(malformed.as_str(), expected, "{operation:?} {path}");
             }
         }
     }
@@ -172,25 +131,23 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
 
 #[test]
 fn pages_of_allowed_origins_can_use_every_header_of_the_contract() {
-    let contract = contract();
     let cors =
         &template().unwrap()["Resources"]["Api"]["Properties"]["CorsConfiguration"]["Fn::If"][1];
     let is_listed = |list: &str, name: &str| {
         let names = cors[list].as_sequence().unwrap();
         names.contains(&name.to_lowercase().into())
     };
-    let components = &contract["components"];
+    let components = &contract()["components"];
     let mut response_headers = BTreeSet::new();
-    for response in components["responses"].as_object().unwrap().values() {
-        if let Some(headers) = response["headers"].as_object() {
-            response_headers.extend(headers.keys());
-        }
+    for response in components["responses"].as_mapping().unwrap().values() {
+        let headers = response["headers"].as_mapping().into_iter().flatten();
+        response_headers.extend(headers.map(|(name, _)| name.as_str().unwrap()));
     }
     assert!(response_headers.len() >= 5, "{response_headers:?}");
     for name in response_headers {
         assert!(is_listed("exposeHeaders", name), "{name} is not exposed");
     }
-    for parameter in components["parameters"].as_object().unwrap().values() {
+    for parameter in components["parameters"].as_mapping().unwrap().values() {
         let name = parameter["name"].as_str().unwrap();
         if parameter["in"] == "header" {
             assert!(is_listed("allowHeaders", name), "{name} is not allowed");

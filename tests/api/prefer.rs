@@ -13,21 +13,18 @@ use test_support::{
     send,
 };
 use workspace_management::{operations::Operation, store::Table};
+use workspace_records::contract::Description;
 
-use crate::{
-    openapi::{contract, find_operation},
-    operations::Sample,
-};
+use crate::operations::Sample;
 
 const PREFER: &str = "return=headers-only";
 
 /// The operations that accept the preference according to the contract.
 fn accepting_operations() -> Vec<Operation> {
-    let contract = contract();
     let mut operations = Vec::new();
     for operation in Operation::ALL {
-        let (_, description) = find_operation(&contract, *operation);
-        for parameter in description["parameters"].as_array().unwrap() {
+        let parameters = &Description::of(*operation).object["parameters"];
+        for parameter in parameters.as_sequence().unwrap() {
             if parameter["$ref"] == "#/components/parameters/Prefer" {
                 operations.push(*operation);
             }

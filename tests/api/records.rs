@@ -4,14 +4,12 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use test_support::TestApp;
+use test_support::{TestApp, operation_event};
 use workspace_management::{operations::Operation, store::Table};
-use workspace_records::{kinds::Kind, schemas};
+use workspace_records::{contract::Description, kinds::Kind, schemas};
+use yaml_serde::Value as Schema;
 
-use crate::{
-    openapi::{contract, find_operation},
-    operations::Sample,
-};
+use crate::operations::Sample;
 
 /// A record that has every attribute of the schema, with the examples in the schema as values.
 fn full_record(table: Table) -> Value {
@@ -62,22 +60,20 @@ fn only_a_record_with_the_required_and_known_attributes_and_right_values_is_vali
     }
 }
 
-/// The path parameters, with their braces, and the fields of the body with their values. If the body
-/// has an array, the fields are those of the first entry.
+/// The path parameters and the fields of the body in the contract's example. If the body has an
+/// array, the fields are those of the first entry.
 fn sent_fields(operation: Operation) -> Vec<(String, Value)> {
-    let Sample { path, body, .. } = Sample::example(operation);
-    let contract = contract();
-    let (template, _) = find_operation(&contract, operation);
-    let mut fields = Vec::new();
-    for (segment, value) in template.split('/').zip(path.split('/')) {
-        if segment.starts_with('{') {
-            fields.push((segment.to_owned(), json!(value)));
-        }
-    }
+    let description = Description::of(operation);
+    let body = json!(description.body()["example"]);
     let entry = body.as_object().unwrap().values().find_map(Value::as_array);
-    let entry = entry.map_or(&body, |entries| &entries[0]);
-    fields.extend(entry.as_object().unwrap().clone());
-    fields
+    let fields = entry.map_or(&body, |entries| &entries[0]);
+    let fields = fields.as_object().unwrap().clone();
+    let parameters = description.path_parameters().into_iter();
+    let name = |parameter: &Schema| format!("{{{}}}", parameter["name"].as_str().unwrap());
+    parameters
+        .map(|parameter| (name(parameter), json!(parameter["example"])))
+        .chain(fields)
+        .collect()
 }
 
 /// The attribute in which a field is stored, according to `docs/records.md`.
@@ -92,16 +88,14 @@ fn documented_attribute(field: &str, kind: &str) -> Option<&'static str> {
 #[tokio::test]
 async fn the_documentation_says_in_which_attribute_each_field_is_stored() {
     let app = TestApp::new().await;
-    app.insert_demo_team().await;
-    let acme = app.client_with_new_key("acme").await;
+    app.insert_demo_key().await;
     for operation in Operation::ALL {
-        let sample = Sample::example(*operation);
-        acme.post(&sample.path, sample.body).await.assert_success();
-        let table = sample.records[0].table;
+        app.send(operation_event(*operation)).await.assert_success();
+        let table = Sample::example(*operation).records[0].table;
         let kind = Kind::of(table).definition;
         let mut stored = app.records(table).await;
         for (field, value) in sent_fields(*operation) {
-            let attribute = documented_attribute(&field, &kind);
+            let attribute = documented_attribute(&field, kind);
             let attribute = attribute.unwrap_or_else(|| panic!("no row for {field} of a {kind}"));
             stored.retain(|record| record[attribute] == value);
             assert!(!stored.is_empty(), "no {kind} has the {attribute} {value}");

@@ -1,7 +1,8 @@
-//! What the operator's tool and `cargo serve` both know about stored records.
+//! What the operator's tool and `cargo serve` both know about the contract and stored records.
 //!
 //! | module | contains |
 //! |---|---|
+//! | [`contract`] | the operations that `openapi.yaml` describes, and the requests in its examples |
 //! | [`tables`] | the tables as `template.yaml` declares them |
 //! | [`local`] | how to reach the DynamoDB of `cargo serve` |
 //! | [`item`] | items as JSON, their primary keys, and the records of new API keys |
@@ -11,6 +12,7 @@
 //! | `schemas` | the JSON Schemas of records. Needs the feature `schemas` |
 
 pub mod columns;
+pub mod contract;
 pub mod item;
 pub mod kinds;
 pub mod local;

@@ -5,7 +5,7 @@ mod stored;
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use axum::{
     Json, Router,
     extract::{Path, State},
@@ -15,6 +15,10 @@ use axum::{
     routing::get,
 };
 use serde::Serialize;
+use workspace_records::{
+    contract::{OPENAPI, contract},
+    local::API_URL,
+};
 
 use self::stored::Records;
 use crate::{demo::DEMO_KEY, dynamodb::DynamoDb};
@@ -23,10 +27,6 @@ const INDEX_HTML: &str = include_str!("../page/index.html");
 const PAGE_JS: &str = include_str!("../page/page.js");
 const PAGE_CSS: &str = include_str!("../page/page.css");
 const ICON_SVG: &str = include_str!("../page/icon.svg");
-const OPENAPI: &str = include_str!("../../../openapi.yaml");
-
-/// The server in `openapi.yaml`, which [`routes`] replaces with the server of the page.
-const OPENAPI_SERVER: &str = "- url: http://127.0.0.1:3000";
 
 /// Allows only files from the page's own server, and no inline scripts or styles.
 const CONTENT_SECURITY_POLICY: &str =
@@ -34,11 +34,9 @@ const CONTENT_SECURITY_POLICY: &str =
 
 /// The routes of the page. `anonymous_allowed` says whether some operations need no API key.
 pub(crate) fn routes(dynamodb: DynamoDb, anonymous_allowed: bool) -> Result<Router> {
-    let openapi = OPENAPI.replacen(OPENAPI_SERVER, "- url: /", 1);
-    // Not a `serde_json::Value`, which would sort the operations by path.
-    let contract: yaml_serde::Value =
-        yaml_serde::from_str(&openapi).context("cannot parse openapi.yaml")?;
-    let openapi_json = serde_json::to_string(&contract)?;
+    // The server that the contract names becomes the server of the page.
+    let openapi = OPENAPI.replacen(API_URL, "/", 1);
+    let openapi_json = serde_json::to_string(contract())?.replacen(API_URL, "/", 1);
     let html = INDEX_HTML
         .replace("DEMO_KEY", DEMO_KEY)
         .replace("ANONYMOUS_ALLOWED", &anonymous_allowed.to_string());

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, env, fs};
 
 use workspace_local::events;
 use workspace_management::{
@@ -14,11 +14,12 @@ use workspace_management::{
     store::{MAX_CACHE_TTL, Table},
 };
 use workspace_records::{
+    contract::{Description, contract},
     kinds::{Kind, api_tables},
     schemas,
     tables::{self, TableDeclaration},
 };
-use yaml_serde::{Value, from_str};
+use yaml_serde::Value;
 
 fn template() -> &'static Value {
     tables::template().unwrap()
@@ -47,19 +48,6 @@ fn list(value: &Value) -> &[Value] {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
-}
-
-fn contract() -> Value {
-    from_str(include_str!("../openapi.yaml")).unwrap()
-}
-
-fn contract_path(operation: Operation) -> Option<String> {
-    for (path, item) in contract()["paths"].as_mapping().unwrap() {
-        if item["post"]["operationId"] == operation.name() {
-            return Some(text(path));
-        }
-    }
-    None
 }
 
 #[derive(Default)]
@@ -101,9 +89,10 @@ fn nothing_is_missing_for_any_operation_or_table() {
 
 fn look_for_operation(operation: Operation, missing: &mut Missing) {
     let name = operation.name();
-    let path = contract_path(operation);
-    missing.unless(path.is_some(), format!("openapi.yaml: operationId {name}"));
-    let path = path.unwrap_or_default();
+    let description = Description::find(operation);
+    let piece = format!("openapi.yaml: operationId {name}");
+    missing.unless(description.is_some(), piece);
+    let path = description.map_or("", |description| description.path);
     let function = properties("Function");
     let mut routes = function["Events"].as_mapping().unwrap().values();
     let has_route = routes.any(|route| {
@@ -111,20 +100,8 @@ fn look_for_operation(operation: Operation, missing: &mut Missing) {
     });
     missing.unless(has_route, format!("template.yaml: the route of {name}"));
     let mut lines = include_str!("../README.md").lines();
-    let has_row = lines.any(|it| it.starts_with(&format!("| `{name}` |")) && it.contains(&path));
+    let has_row = lines.any(|it| it.starts_with(&format!("| `{name}` |")) && it.contains(path));
     missing.unless(has_row, format!("README.md: a row of {name} with its path"));
-
-    let event = events::get(operation).unwrap_or_default();
-    let event: Value = from_str(&event).unwrap();
-    let mut raw_path = path.clone();
-    for (parameter, value) in event["pathParameters"].as_mapping().into_iter().flatten() {
-        raw_path = raw_path.replace(&format!("{{{}}}", text(parameter)), &text(value));
-    }
-    let has_event = event["rawPath"] == raw_path && event["routeKey"] == format!("POST {path}");
-    missing.unless(
-        has_event,
-        format!("events/{name}.json: an event with this path"),
-    );
 }
 
 fn look_for_table(table: Table, missing: &mut Missing) {
@@ -226,19 +203,40 @@ fn look_for_alarm(table: Table, missing: &mut Missing) {
     }
 }
 
+#[test]
+fn the_events_are_the_examples_of_the_contract() {
+    let is_update = env::var_os("UPDATE_EVENTS").is_some();
+    for operation in Operation::ALL {
+        let file = format!("events/{}.json", operation.name());
+        let event = format!("{:#}\n", events::event(*operation));
+        if is_update {
+            fs::write(&file, &event).unwrap();
+        }
+        assert!(
+            fs::read_to_string(&file).is_ok_and(|content| content == event),
+            "{file} is not the example in openapi.yaml: run `UPDATE_EVENTS=1 cargo test --test agreement events`"
+        );
+    }
+    let files = fs::read_dir("events").unwrap().count();
+    let expected = Operation::ALL.len() + 1;
+    assert_eq!(
+        files, expected,
+        "only env.json is not the event of an operation"
+    );
+}
+
 /// Also checks codes and reasons without an example in the contract.
 #[test]
 fn the_contract_and_the_documentation_have_every_code_and_every_reason() {
     let code = include_str!("../src/error/report.rs");
     let documentation = include_str!("../docs/api.md");
-    let contract = contract();
     let mut expected = Vec::new();
     let classifications = code.split("=> (").skip(1);
     for (status, rest) in classifications.filter_map(|it| it.split_once(", \"")) {
         let (code, _) = rest.split_once('"').unwrap();
         expected.push(format!("\n| `{code}` | {status} | "));
     }
-    let problem = &contract["components"]["schemas"]["ConflictProblem"];
+    let problem = &contract()["components"]["schemas"]["ConflictProblem"];
     let description = text(&problem["properties"]["reason"]["description"]);
     for call in code.split("conflict_reason = Some(\"").skip(1) {
         let (reason, _) = call.split_once('"').unwrap();
@@ -258,7 +256,7 @@ fn routes_for_anonymous_callers_have_a_low_limit_if_anonymous_callers_are_allowe
     let mut routes = BTreeSet::new();
     for operation in Operation::ALL {
         if operation.is_key_optional() {
-            routes.insert(format!("POST {}", contract_path(*operation).unwrap()));
+            routes.insert(format!("POST {}", Description::of(*operation).path));
         }
     }
     let settings = api["RouteSettings"].as_mapping().unwrap();

@@ -17,7 +17,6 @@ use serde_json::{Value, json, value::to_raw_value};
 use workspace_local::{
     demo::{DEMO_KEY, DEMO_ORGANIZATION},
     dynamodb::{DynamoDb, http_client},
-    events,
     gateway::http_event,
     server::Access,
     tables::create_missing,
@@ -36,6 +35,8 @@ use workspace_records::{
     local::sdk_config,
     schemas,
 };
+
+pub use workspace_local::events::event as operation_event;
 
 use crate::{
     client::{TestClient, TestResponse},
@@ -130,7 +131,7 @@ impl TestApp {
         self.insert(Table::ORGANIZATIONS, record).await;
     }
 
-    /// Stores the record of the API key that the files in `events/` contain.
+    /// Stores the record of the demo key, which the events of operations contain.
     pub async fn insert_demo_key(&self) {
         let record = key_record(DEMO_KEY, DEMO_ORGANIZATION, "demo");
         self.insert(Table::API_KEYS, json!(record)).await;
@@ -303,17 +304,12 @@ pub fn event(
     headers: &BTreeMap<String, String>,
     body: Option<&str>,
 ) -> Value {
-    let mut event = http_event(method, path, headers, None);
+    let mut event = http_event(None, method, path, headers, None);
     event["body"] = json!(body);
     event
 }
 
-/// The event of an operation in `events/`.
-pub fn operation_event(operation: Operation) -> Value {
-    serde_json::from_str(&events::get(operation).unwrap()).unwrap()
-}
-
-/// The event of an operation in `events/`, with these headers instead of its own.
+/// The event of an operation, with these headers instead of its own.
 pub fn event_with_headers(operation: Operation, headers: Value) -> Value {
     let mut event = operation_event(operation);
     event["headers"] = headers;

@@ -6,16 +6,16 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Parser as _;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use ureq::Agent;
-use workspace_local::serve::{LocalService, Options};
+use workspace_local::{
+    events,
+    serve::{LocalService, Options},
+};
 use workspace_management::{operations::Operation, store::Table};
 use workspace_records::schemas;
-
-use crate::operation_event;
 
 /// How long a response may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -59,7 +59,7 @@ impl Server {
         let runtime = Runtime::new().unwrap();
         let service = runtime.block_on(LocalService::start(&options)).unwrap();
         Self {
-            curls: service.requests(&options).unwrap(),
+            curls: service.requests(&options),
             url: service.url,
             dynamodb_url: service.dynamodb_url,
             agent: agent(),
@@ -114,16 +114,14 @@ impl Server {
         create_data_store(&self.agent, &self.url, org, key, name).unwrap()
     }
 
-    /// Sends the requests of `events/`, one for each operation. They must succeed.
+    /// Sends the request in the example of each operation. They must succeed.
     #[track_caller]
     pub fn send_events(&self) {
         for operation in Operation::ALL {
-            let event = operation_event(*operation);
-            let body = STANDARD.decode(event["body"].as_str().unwrap()).unwrap();
-            let body = String::from_utf8(body).unwrap();
-            let path = event["rawPath"].as_str().unwrap();
+            let event = events::event(*operation);
+            let [path, body] = ["rawPath", "body"].map(|name| event[name].as_str().unwrap());
             let authorization = event["headers"]["authorization"].as_str();
-            let response = self.post(path, authorization, &body);
+            let response = self.post(path, authorization, body);
             assert_eq!(response.status, 204, "{}", response.body);
         }
     }

@@ -10,10 +10,10 @@ use std::{
 
 use anyhow::{Result, ensure};
 use aws_sdk_dynamodb::{Client, types::StreamSpecification};
-use serde_json::{Value, json};
+use serde_json::json;
 use workspace_local::{demo::store_demo, events};
 use workspace_management::{operations::Operation, store::Table};
-use workspace_records::{local::table_names, tables::TableDeclaration};
+use workspace_records::{contract, local::table_names, tables::TableDeclaration};
 
 use crate::{cpu_group::CpuGroup, endpoint::Endpoint, function::Function};
 
@@ -122,9 +122,10 @@ pub(crate) fn build(root: &Path, package: &str) -> Result<Program> {
 
 /// The event that every program gets: `create_logging_instance`. Each program has its own project,
 /// so that no program finds the record of a different program.
-pub(crate) fn comparison_event(program: &str) -> Result<Arc<str>> {
-    let mut event: Value = serde_json::from_str(&events::get(Operation::CreateLoggingInstance)?)?;
-    let path = format!("/api/v1/project/acme/{program}/createLoggingInstance");
-    event["rawPath"] = json!(path);
-    Ok(event.to_string().into())
+pub(crate) fn comparison_event(program: &str) -> Arc<str> {
+    let operation = Operation::CreateLoggingInstance;
+    let request = contract::example(operation, |name| (name == "project_id").then_some(program));
+    let mut event = events::event(operation);
+    event["rawPath"] = json!(request.path);
+    event.to_string().into()
 }

@@ -31,7 +31,7 @@ pub(crate) async fn with_full_cpu(bench: &Bench, report: &mut Report) -> Result<
     for round in 0..WARM_UP_STARTS + bench.starts {
         for program in &bench.programs {
             let (mut function, ready) = bench.start(program, None).await?;
-            let first = function.invoke(&comparison_event(&program.name)?).await?;
+            let first = function.invoke(&comparison_event(&program.name)).await?;
             let cpu = function.cpu_time()?;
             let memory = function.peak_memory()?;
             function.stop().await?;
@@ -87,7 +87,7 @@ async fn measure_start(
     if !limits_start {
         group.limit(memory)?;
     }
-    let first = function.invoke(&comparison_event(&program.name)?).await?;
+    let first = function.invoke(&comparison_event(&program.name)).await?;
     function.stop().await?;
     let table = &format!("{memory} MB");
     let name = &program.name;
@@ -109,7 +109,7 @@ async fn measure_calls(bench: &Bench, memory: u64, report: &mut Report) -> Resul
         let group = CpuGroup::create(&program.name)?;
         let (function, _) = bench.start(program, Some(&group)).await?;
         group.limit(memory)?;
-        let event = comparison_event(&program.name)?;
+        let event = comparison_event(&program.name);
         running.push((&program.name, function, event, group));
     }
     let pause = INTERVAL / running.len() as u32;

@@ -1,7 +1,7 @@
 //! One organization adds users faster than the table of members accepts them. Measures how many
 //! requests of each organization succeed, and how much function time AWS would bill.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -9,9 +9,9 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until},
 };
-use workspace_local::{dynamodb::DynamoDb, gateway::http_event};
-use workspace_management::{api_key::ApiKey, store::Table};
-use workspace_records::item::new_key_record;
+use workspace_local::{dynamodb::DynamoDb, events};
+use workspace_management::{api_key::ApiKey, operations::Operation, store::Table};
+use workspace_records::{contract, item::new_key_record};
 
 use crate::{
     bench::{OURS, Program, build, disable_streams},
@@ -260,21 +260,18 @@ fn api_key(organization: usize) -> String {
 }
 
 /// The event of a request that adds new users to the team of an organization.
-fn event(organization: usize, request: usize, users: usize) -> Arc<str> {
+fn event(organization: usize, number: usize, users: usize) -> Arc<str> {
     let mut entries = Vec::new();
     for user in 0..users {
-        entries.push(json!({ "userid": format!("user-{request}-{user}") }));
+        entries.push(json!({ "userid": format!("user-{number}-{user}") }));
     }
     let body = json!({ "usersAddingToTeam": entries }).to_string();
     let org_id = org_id(organization);
-    let path = format!("/api/v1/project/{org_id}/apollo/research-team/addUsersToTheTeam");
-    let authorization = format!("Bearer {}", api_key(organization));
-    let headers = [
-        ("authorization", &*authorization),
-        ("content-type", "application/json"),
-    ];
-    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let headers = BTreeMap::from(headers);
-    let event = http_event("POST", &path, &headers, Some(body.as_bytes()));
+    let operation = Operation::AddTeamUsers;
+    let request = contract::example(operation, |name| (name == "org_id").then_some(&*org_id));
+    let mut event = events::event(operation);
+    event["rawPath"] = json!(request.path);
+    event["headers"]["authorization"] = json!(format!("Bearer {}", api_key(organization)));
+    event["body"] = json!(body);
     event.to_string().into()
 }

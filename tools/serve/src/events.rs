@@ -1,58 +1,41 @@
-//! The events in `events/`: one HTTP API event per operation, for the demo organization.
+//! The requests in the examples of `openapi.yaml`, for the demo organization: as events, which
+//! `events/` contains, and as `curl` commands.
 
-use std::fs;
+use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde::Deserialize;
+use serde_json::Value;
 use workspace_management::operations::Operation;
+use workspace_records::contract::{self, Request};
 
-/// The folder `events/` of the clone from which this package was built.
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../events");
+use crate::{demo::DEMO_KEY, gateway::http_event};
 
-/// The event of an operation.
-///
-/// # Errors
-/// If the event's file cannot be read.
-pub fn get(operation: Operation) -> Result<String> {
-    let file = format!("{FOLDER}/{}.json", operation.name());
-    fs::read_to_string(&file).with_context(|| format!("cannot read {file}: add an event"))
-}
-
-/// The fields of an event that make up its HTTP request.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct HttpEvent {
-    raw_path: String,
-    headers: Headers,
-    body: String,
-}
-
-#[derive(Deserialize)]
-struct Headers {
-    #[serde(rename = "content-type")]
-    content_type: String,
-    authorization: Option<String>,
-}
-
-/// A `curl` command for a POSIX shell that sends an event's request to a service. The command sends
-/// `default_key` if the event has no API key.
-///
-/// # Errors
-/// If the event is not an HTTP API event with a Base64-encoded body.
-pub fn curl(event: &str, base_url: &str, default_key: Option<&str>) -> Result<String> {
-    let event: HttpEvent = serde_json::from_str(event)?;
-    let body = STANDARD
-        .decode(&event.body)
-        .context("the event's body is not Base64")?;
-    let body = String::from_utf8(body)?.replace('\'', r"'\''");
-    let mut command = format!("curl -i {base_url}{}", event.raw_path);
-    let default = default_key.map(|key| format!("Bearer {key}"));
-    if let Some(authorization) = event.headers.authorization.or(default) {
-        command += &format!(" -H 'Authorization: {authorization}'");
+/// The event of an operation. It has the demo key if the operation requires an API key.
+pub fn event(operation: Operation) -> Value {
+    let request = contract::example(operation, |_| None);
+    let mut headers = BTreeMap::from([("content-type".to_owned(), "application/json".to_owned())]);
+    if !operation.is_key_optional() {
+        headers.insert("authorization".to_owned(), format!("Bearer {DEMO_KEY}"));
     }
-    command += &format!(" -H 'Content-Type: {}'", event.headers.content_type);
-    Ok(format!("{command} -d '{body}'"))
+    let body = request.body.as_bytes();
+    http_event(
+        Some(request.route),
+        "POST",
+        &request.path,
+        &headers,
+        Some(body),
+    )
+}
+
+/// A `curl` command for a POSIX shell that sends a request to a service, with the demo key if
+/// `has_key`. The service ignores the content type. With this one, an HTTP API encodes the body in
+/// Base64.
+pub(crate) fn curl(request: &Request, base_url: &str, has_key: bool) -> String {
+    let mut command = format!("curl -i {base_url}{}", request.path);
+    if has_key {
+        command += &format!(" -H 'Authorization: Bearer {DEMO_KEY}'");
+    }
+    let body = request.body.replace('\'', r"'\''");
+    format!("{command} -H 'Content-Type: */*' -d '{body}'")
 }
 
 #[cfg(test)]
@@ -61,13 +44,13 @@ mod tests {
 
     #[test]
     fn curl_quotes_the_body() {
-        let event = serde_json::json!({
-            "rawPath": "/path",
-            "headers": { "content-type": "*/*" },
-            "body": STANDARD.encode("it's"),
-        });
+        let request = Request {
+            route: "/path",
+            path: "/path".to_owned(),
+            body: "it's".to_owned(),
+        };
         assert_eq!(
-            curl(&event.to_string(), "http://localhost", None).expect("a command"),
+            curl(&request, "http://localhost", false),
             r"curl -i http://localhost/path -H 'Content-Type: */*' -d 'it'\''s'"
         );
     }

@@ -34,13 +34,12 @@ const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;
 /// API Gateway's maximum size of the request line and the values of all headers.
 const MAX_HEADER_BYTES: usize = 10_240;
 
-/// The request id of an event that [`http_event`] builds.
-pub const REQUEST_ID: &str = "gateway-request";
-
-/// The event of an HTTP API (payload format 2.0) for a request without a query string. The names in
-/// `headers` must be in lower case. The event contains the body as text if the body is UTF-8 and
-/// `is_text` accepts its content type. Otherwise the body is Base64-encoded.
+/// The event of an HTTP API (payload format 2.0) for a request without a query string. `route` is the
+/// path of the route that the request matches, such as `/api/v1/org/{org_id}/dataStores/create`. The
+/// names in `headers` must be in lower case. The event contains the body as text if the body is UTF-8
+/// and `is_text` accepts its content type. Otherwise the body is Base64-encoded.
 pub fn http_event(
+    route: Option<&str>,
     method: &str,
     path: &str,
     headers: &BTreeMap<String, String>,
@@ -54,7 +53,7 @@ pub fn http_event(
             _ => (Some(STANDARD.encode(body)), true),
         },
     };
-    json!({
+    let mut event = json!({
         "version": "2.0",
         "routeKey": "$default",
         "rawPath": path,
@@ -65,13 +64,21 @@ pub fn http_event(
             "apiId": "abcdefghij",
             "domainName": "abcdefghij.execute-api.us-east-1.amazonaws.com",
             "http": { "method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1" },
-            "requestId": REQUEST_ID,
+            "requestId": "gateway-request",
             "routeKey": "$default",
             "stage": "$default",
         },
         "body": body,
         "isBase64Encoded": is_base64_encoded,
-    })
+    });
+    if let Some(route) = route {
+        let route_key = format!("{method} {route}");
+        event["routeKey"] = json!(route_key);
+        event["requestContext"]["routeKey"] = json!(route_key);
+        event["rawPath"] = json!(delivered_path(path));
+        event["requestContext"]["http"]["path"] = event["rawPath"].clone();
+    }
+    event
 }
 
 /// Whether an HTTP API passes a body of this content type as text. AWS does not document these
@@ -202,17 +209,12 @@ async fn forward(
             .or_insert_with(|| value.into_owned());
     }
     let body = if body.is_empty() { None } else { Some(&*body) };
+    let route = parts.extensions.get::<MatchedPath>();
+    // Every route of the template is for POST.
+    let route = route.filter(|_| parts.method == Method::POST);
+    let route = route.map(MatchedPath::as_str);
     let method = parts.method.as_str();
-    let mut event = http_event(method, parts.uri.path(), &headers, body);
-    if let Some(path) = parts.extensions.get::<MatchedPath>()
-        && parts.method == Method::POST
-    {
-        let route_key = format!("POST {}", path.as_str());
-        event["routeKey"] = json!(route_key);
-        event["requestContext"]["routeKey"] = json!(route_key);
-        event["rawPath"] = json!(delivered_path(parts.uri.path()));
-        event["requestContext"]["http"]["path"] = event["rawPath"].clone();
-    }
+    let mut event = http_event(route, method, parts.uri.path(), &headers, body);
     event["rawQueryString"] = json!(parts.uri.query().unwrap_or_default());
     let request_id = random_request_id();
     event["requestContext"]["requestId"] = json!(request_id);

@@ -9,7 +9,7 @@
 //! | [`gateway`] | an emulator of API Gateway: turns HTTP requests into events for the service |
 //! | [`server`] | the HTTP server of the API and of DynamoDB |
 //! | [`runtime_api`] | an emulator of the Lambda Runtime API, for a compiled function |
-//! | [`events`] | the events in `events/`, and a `curl` command for each event |
+//! | [`events`] | the requests in the examples of `openapi.yaml`, as events and as `curl` commands |
 //! | [`demo`] | the demo organization and its API key |
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]

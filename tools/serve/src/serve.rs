@@ -21,7 +21,10 @@ use workspace_management::{
     service::Service,
     store::{Store, Table},
 };
-use workspace_records::local::{self, sdk_config, table_names};
+use workspace_records::{
+    contract,
+    local::{self, sdk_config, table_names},
+};
 
 pub use crate::options::Options;
 use crate::{
@@ -85,30 +88,25 @@ impl LocalService {
     }
 
     /// A `curl` command for each operation.
-    ///
-    /// # Errors
-    /// If a file in `events/` is missing, or does not contain an HTTP API event.
-    pub fn requests(&self, options: &Options) -> Result<Vec<String>> {
-        let default_key = match options.anonymous {
-            AnonymousAccess::Allowed => None,
-            AnonymousAccess::Denied => Some(DEMO_KEY),
-        };
+    pub fn requests(&self, options: &Options) -> Vec<String> {
+        let is_anonymous_denied = options.anonymous == AnonymousAccess::Denied;
         let mut requests = Vec::new();
         for operation in Operation::ALL {
-            let event = events::get(*operation)?;
-            requests.push(events::curl(&event, &self.url, default_key)?);
+            let request = contract::example(*operation, |_| None);
+            let has_key = is_anonymous_denied || !operation.is_key_optional();
+            requests.push(events::curl(&request, &self.url, has_key));
         }
-        Ok(requests)
+        requests
     }
 
     /// Prints the addresses and a `curl` command for each operation to standard output, and without
     /// `--json` notes for a person to standard error.
     ///
     /// # Errors
-    /// If `events/` or DynamoDB cannot be read.
+    /// If DynamoDB cannot be read.
     pub async fn print(&self, options: &Options) -> Result<()> {
         let (url, dynamodb_url) = (&self.url, &self.dynamodb_url);
-        let requests = self.requests(options)?;
+        let requests = self.requests(options);
         if options.json {
             let addresses = json!({
                 "url": url,

@@ -215,7 +215,7 @@ impl World {
         let key = if request.is_anonymous { "" } else { key };
         let headers = BTreeMap::from([("authorization".to_owned(), key.to_owned())]);
         let body = request.body.to_string();
-        let mut event = http_event("POST", &request.path, &headers, Some(body.as_bytes()));
+        let mut event = http_event(None, "POST", &request.path, &headers, Some(body.as_bytes()));
         event["requestContext"]["requestId"] = json!(request_id);
         let received_at = self.tables.time();
         let event = invocation(&event, received_at, FUNCTION_TIMEOUT);

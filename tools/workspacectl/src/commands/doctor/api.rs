@@ -6,9 +6,10 @@ use anyhow::{Result, anyhow, ensure};
 use aws_sdk_dynamodb::config::http::HttpRequest;
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
 use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
-use workspace_management::{operations::Operation, store::Table};
+use workspace_management::operations::Operation;
+use workspace_records::contract::{self, Request};
 
 use super::Status;
 use crate::{http::Http, key_record};
@@ -17,7 +18,7 @@ use crate::{http::Http, key_record};
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 
 pub(super) struct Api {
-    /// The URL of the API with `/api/v1`.
+    /// The URL of the API, without a slash at the end.
     base_url: String,
     http: Http,
     connector: SharedHttpConnector,
@@ -38,7 +39,7 @@ impl Api {
     /// root certificates is invalid.
     pub(super) fn new(url: &str, retry_time: Duration, http: &Http) -> Result<Self> {
         Ok(Self {
-            base_url: format!("{}/api/v1", url.trim_end_matches('/')),
+            base_url: url.trim_end_matches('/').to_owned(),
             // All requests share the connector, because creating one parses the root certificates.
             connector: http.connector(url)?,
             http: http.clone(),
@@ -54,8 +55,8 @@ impl Api {
         let started = Instant::now();
         // If the scheduled `doctor` stops, there are no more requests for the organization
         // `doctor`, and `SilenceAlarm` in template.yaml fires.
-        let path = "project/doctor/doctor/createNewTeamOnProject";
-        let response = self.post_with_retries(path, &key, &json!({})).await?;
+        let request = example(Operation::CreateTeam, "doctor");
+        let response = self.post_with_retries(&request, &key).await?;
         if response.problem_code() != Some("unauthenticated") {
             return Err(response.unexpected_response_error("KeysTable or OrganizationsTable"));
         }
@@ -76,22 +77,22 @@ impl Api {
         org: &str,
         key: &str,
     ) -> Result<Status> {
-        let (table, path, body) = sample_request(operation, org);
+        let request = example(operation, org);
         let started = Instant::now();
-        let response = self.post_with_retries(&path, key, &body).await?;
+        let response = self.post_with_retries(&request, key).await?;
         if response.status != 204 {
-            return Err(response.unexpected_response_error(table.logical_id));
+            return Err(response.unexpected_response_error("the table of this operation"));
         }
         let ms = started.elapsed().as_millis();
-        let detail = format!("writes {}, in {ms} ms", table.logical_id);
+        let detail = format!("writes its records, in {ms} ms");
         Ok(Status::Passed(detail))
     }
 
     /// Sends a request and, until `retry_until`, retries it.
-    async fn post_with_retries(&self, path: &str, key: &str, body: &Value) -> Result<Response> {
+    async fn post_with_retries(&self, request: &Request, key: &str) -> Result<Response> {
         let mut backoff = INITIAL_BACKOFF;
         loop {
-            let response = self.post(path, key, body).await;
+            let response = self.post(request, key).await;
             let is_retryable = match &response {
                 Ok(response) => response.status == 429 || response.status >= 500,
                 Err(_) => !self.http.is_given_up(&self.base_url),
@@ -104,17 +105,17 @@ impl Api {
         }
     }
 
-    async fn post(&self, path: &str, key: &str, body: &Value) -> Result<Response> {
-        let mut request = HttpRequest::new(SdkBody::from(body.to_string()));
-        request.set_method("POST")?;
-        request.set_uri(format!("{}/{path}", self.base_url))?;
-        let headers = request.headers_mut();
+    async fn post(&self, request: &Request, key: &str) -> Result<Response> {
+        let mut http_request = HttpRequest::new(SdkBody::from(&*request.body));
+        http_request.set_method("POST")?;
+        http_request.set_uri(format!("{}{}", self.base_url, request.path))?;
+        let headers = http_request.headers_mut();
         headers.insert("content-type", "application/json");
         headers.insert("authorization", format!("Bearer {key}"));
         // Not a `RequestError`, whose hints are about DynamoDB.
         let response = self
             .connector
-            .call(request)
+            .call(http_request)
             .await
             .map_err(|connector_error| {
                 let error = anyhow!(connector_error);
@@ -168,19 +169,16 @@ impl Response {
     }
 }
 
-/// A sample request for an operation: the table to which it writes, its path and its body. It is
-/// valid only after the requests for all earlier operations in [`Operation::ALL`].
-#[rustfmt::skip] // one line per operation
-fn sample_request(operation: Operation, org: &str) -> (Table, String, Value) {
-    let project = format!("project/{org}/doctor");
-    match operation {
-        Operation::AddModels => (Table::MODELS, format!("org/{org}/addModelsToOrg/doctor"), json!({ "aIModelsSelectedToAddToOrg": [{ "id": 1, "modelid": "doctor" }] })),
-        Operation::CreateTeam => (Table::TEAMS, format!("{project}/createNewTeamOnProject"), json!({ "teamName": "doctor" })),
-        Operation::AddTeamUsers => (Table::TEAM_MEMBERS, format!("{project}/doctor/addUsersToTheTeam"), json!({ "usersAddingToTeam": [{ "userid": "doctor" }] })),
-        Operation::SetBotVoice => (Table::BOT_VOICES, "bot/playground/doctor/voice".to_owned(), json!({ "type": "doctor", "enabled": false })), // no org in the path: uses the key's org
-        Operation::CreateDataStore => (Table::DATA_STORES, format!("org/{org}/dataStores/create"), json!({ "dataStoreName": "doctor" })),
-        Operation::CreateLoggingInstance => (Table::LOGGING_INSTANCES, format!("{project}/createLoggingInstance"), json!({ "projectName": "doctor" })),
-    }
+/// The example of an operation in the contract, for an organization. It is valid only after the
+/// requests for all earlier operations in [`Operation::ALL`].
+fn example(operation: Operation, org: &str) -> Request {
+    contract::example(operation, |parameter| match parameter {
+        "org_id" => Some(org),
+        // Derived from the name in the example of `create_team`.
+        "team_id" => None,
+        // Not the id in the example, which a customer's record can have.
+        _ => Some("doctor"),
+    })
 }
 
 #[cfg(test)]

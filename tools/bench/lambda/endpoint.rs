@@ -4,14 +4,12 @@ use std::{
     fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
+    process::Command,
     sync::Arc,
 };
 
-use anyhow::Result;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_RSA_SHA256,
-    RsaKeySize,
-};
+use anyhow::{Context as _, Result};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_RSA_SHA256};
 use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream},
@@ -68,12 +66,11 @@ impl Endpoint {
 /// A root certificate as PEM, and the configuration of a server whose certificate chain ends at it.
 /// As on AWS, the keys are RSA with 2,048 bits, and there is an intermediate certificate.
 fn certificates() -> Result<(String, ServerConfig)> {
-    let key = || KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
     let mut authority = CertificateParams::new([])?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let root = CertifiedIssuer::self_signed(authority.clone(), key()?)?;
-    let intermediate = CertifiedIssuer::signed_by(authority, key()?, &root)?;
-    let leaf_key = key()?;
+    let root = CertifiedIssuer::self_signed(authority.clone(), rsa_key()?)?;
+    let intermediate = CertifiedIssuer::signed_by(authority, rsa_key()?, &root)?;
+    let leaf_key = rsa_key()?;
     let leaf =
         CertificateParams::new(["localhost".to_owned()])?.signed_by(&leaf_key, &intermediate)?;
     let chain: Vec<CertificateDer<'static>> = vec![leaf.der().clone(), intermediate.der().clone()];
@@ -83,6 +80,19 @@ fn certificates() -> Result<(String, ServerConfig)> {
         .with_no_client_auth()
         .with_single_cert(chain, leaf_key)?;
     Ok((root.pem(), config))
+}
+
+/// Generates a key with `openssl`, because `ring` cannot generate RSA keys, and `aws-lc` would take
+/// half a minute to compile.
+fn rsa_key() -> Result<KeyPair> {
+    let arguments = "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048";
+    let mut openssl = Command::new("openssl");
+    let output = openssl.args(arguments.split(' ')).output();
+    let pem = String::from_utf8(output.context("cannot run openssl")?.stdout)?;
+    Ok(KeyPair::from_pkcs8_pem_and_sign_algo(
+        &pem,
+        &PKCS_RSA_SHA256,
+    )?)
 }
 
 /// Accepts TLS connections, and forwards each connection to the address without TLS.

@@ -34,6 +34,10 @@ const MAX_ATTEMPTS: u32 = 10;
 /// The upper bound of the random wait before the second attempt. The bound doubles each time.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
+/// The pause before an index on AWS is read again. The index usually needs less than a second to
+/// catch up.
+pub const INDEX_PAUSE: Duration = Duration::from_secs(2);
+
 /// How long getting credentials may take. Some programs of `credential_process` ask for a code.
 const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(50);
 
@@ -52,6 +56,8 @@ pub struct Deployment {
     pub(crate) display_name: String,
     /// The URL of the local service's DynamoDB. `None` for a stack or named tables.
     pub(crate) local_service_dynamodb_url: Option<String>,
+    /// [`INDEX_PAUSE`], or zero for the local service, whose indexes do not lag.
+    pub index_pause: Duration,
     pub(crate) http: Http,
     /// The client for AWS STS. `None` unless the tables are on AWS.
     pub(crate) sts: Option<aws_sdk_sts::Client>,
@@ -105,6 +111,7 @@ impl Deployment {
             table_names,
             display_name,
             local_service_dynamodb_url: None,
+            index_pause: INDEX_PAUSE,
             http,
             sts: is_on_aws.then(|| aws_sdk_sts::Client::new(&sdk_config)),
             stack,
@@ -123,6 +130,7 @@ impl Deployment {
             table_names: local::table_names(),
             display_name: format!("local DynamoDB at {dynamodb_url}"),
             local_service_dynamodb_url: Some(dynamodb_url.to_owned()),
+            index_pause: Duration::ZERO,
             http,
             sts: None,
             stack: None,

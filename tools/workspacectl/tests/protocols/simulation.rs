@@ -43,8 +43,7 @@ use workspace_management::{
 };
 use workspace_records::local::table_names;
 use workspacectl::{
-    commands::remove::from_all_teams,
-    deployment::Deployment,
+    deployment::{Deployment, INDEX_PAUSE},
     session::Run,
     wait::{SAFE_WAIT, WaitArgs},
 };
@@ -53,7 +52,7 @@ use self::weakness::Weakness;
 
 /// The maximum age of the state that an index returns. DynamoDB documents no limit, and indexes
 /// usually lag by less than a second. `remove member --all-teams` relies on this limit.
-const MAX_LAG_OF_INDEXES: Duration = from_all_teams::INDEX_PAUSE;
+const MAX_LAG_OF_INDEXES: Duration = INDEX_PAUSE;
 
 /// The time after which no write that was sent is still late.
 const LATE_WRITES: Duration = Duration::from_secs(60);
@@ -193,6 +192,7 @@ impl World {
             .retry_classifier(AdditionalRetryClassifier);
         let mut deployment = Deployment::local_service("http://dynamodb").expect("a client");
         deployment.dynamodb = Client::from_conf(config.build());
+        deployment.index_pause = MAX_LAG_OF_INDEXES;
         (deployment, index_reads)
     }
 

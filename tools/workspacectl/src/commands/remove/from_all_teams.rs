@@ -4,10 +4,10 @@
 //! read with strong consistency and deleted only if it has not been written since. After the
 //! confirmation, the index is read at least twice, until a read finds nothing to remove.
 //!
-//! Every membership that exists at the start is removed, provided that the index lags by no
-//! more than [`INDEX_PAUSE`]. A membership that is added while the command runs can remain.
+//! Every membership that exists at the start is removed, provided that the index lags by no more
+//! than [`Deployment::index_pause`]. A membership that is added while the command runs can remain.
 
-use std::{collections::BTreeSet, path::Path, time::Duration};
+use std::{collections::BTreeSet, path::Path};
 
 use anyhow::{Result, bail};
 use serde_json::json;
@@ -28,9 +28,6 @@ use crate::{
 /// The maximum number of reads of the index. If the last read still finds a team, clients seem
 /// to keep adding the user.
 const MAX_READS: u32 = 3;
-
-/// The pause between two reads. The index usually needs less than a second to catch up.
-pub const INDEX_PAUSE: Duration = Duration::from_secs(2);
 
 pub(super) async fn execute(
     org: &str,
@@ -75,7 +72,7 @@ pub async fn remove_from_all_teams(
 ) -> Result<()> {
     for read_number in 1..=MAX_READS {
         if read_number > 1 {
-            sleep(INDEX_PAUSE).await;
+            sleep(deployment.index_pause).await;
         }
         let mut removed_any = false;
         for partition in member_partitions_of_user(deployment, org, user).await? {

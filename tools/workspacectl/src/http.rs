@@ -2,12 +2,13 @@
 
 use std::{
     collections::HashMap,
+    io::{self, ErrorKind},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Chain, Result, bail};
 use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
 use aws_smithy_http_client::{
     Builder as HttpClientBuilder, Connector, proxy::ProxyConfig, tls::TrustStore,
@@ -159,6 +160,7 @@ impl HttpConnector for TimeoutConnector {
         } else {
             MAX_SILENCE
         };
+        let is_unencrypted = request.uri().starts_with("http:");
         let (response, http) = (connector.call(request), http.clone());
         HttpConnectorFuture::new(async move {
             match receive(response, max_silence).await {
@@ -170,6 +172,10 @@ impl HttpConnector for TimeoutConnector {
                     // The SDK does not retry this kind of error.
                     Err(ConnectorError::user(error.into()))
                 }
+                // Nothing listens at a local endpoint, so a retry would fail too.
+                Err(error) if is_unencrypted && is_refused(&error) => {
+                    Err(ConnectorError::user(error.into()))
+                }
                 result => {
                     http.timeouts().remove(&endpoint);
                     result
@@ -177,6 +183,11 @@ impl HttpConnector for TimeoutConnector {
             }
         })
     }
+}
+
+fn is_refused(error: &ConnectorError) -> bool {
+    let errors = Chain::new(error).filter_map(|cause| cause.downcast_ref::<io::Error>());
+    errors.map(io::Error::kind).last() == Some(ErrorKind::ConnectionRefused)
 }
 
 /// Receives a whole response.
@@ -246,6 +257,20 @@ mod tests {
         let connector = Http::default().connector(&url).expect("a connector");
         let response = get(&connector, &url).await.expect("a response");
         assert_eq!(response.body().bytes(), Some(&b"moved"[..]));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_a_local_endpoint_refuses_is_not_retried() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        drop(listener);
+        for (scheme, is_retried) in [("http", false), ("https", true)] {
+            let url = format!("{scheme}://{address}");
+            let connector = Http::default().connector(&url).expect("a connector");
+            let error = get(&connector, &url).await.expect_err("a refusal");
+            assert_eq!(error.is_user(), !is_retried, "{scheme}: {error:?}");
+            assert_eq!(error.is_io(), is_retried, "{scheme}: {error:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,8 +12,8 @@ use crate::{
     report::Report,
 };
 
-/// The minimum memory of a function and the default of `template.yaml`, in MB.
-const MEMORY_SIZES: [u64; 2] = [128, 256];
+/// The memory of a function in MB, which is the default of `template.yaml`.
+pub(crate) const MEMORY: u64 = 256;
 
 /// The time between two calls of one program, without the calls themselves. The programs take
 /// turns, with a pause before each call. This time is longer than the period of the CPU quota, and
@@ -56,17 +56,14 @@ pub(crate) async fn with_full_cpu(bench: &Bench, report: &mut Report) -> Result<
 /// # Errors
 /// If this machine cannot limit the CPU, or a program fails.
 pub(crate) async fn with_cpu_share(bench: &Bench, report: &mut Report) -> Result<()> {
-    for memory in MEMORY_SIZES {
-        eprintln!("starting and calling each program with the CPU share of {memory} MB");
-        for _ in 0..bench.starts {
-            for program in &bench.programs {
-                measure_start(bench, program, memory, false, report).await?;
-                measure_start(bench, program, memory, true, report).await?;
-            }
+    eprintln!("starting and calling each program with the CPU share of {MEMORY} MB");
+    for _ in 0..bench.starts {
+        for program in &bench.programs {
+            measure_start(bench, program, false, report).await?;
+            measure_start(bench, program, true, report).await?;
         }
-        measure_calls(bench, memory, report).await?;
     }
-    Ok(())
+    measure_calls(bench, report).await
 }
 
 /// Starts a program and sends the first event as soon as the program is ready. Lambda gives a
@@ -75,21 +72,20 @@ pub(crate) async fn with_cpu_share(bench: &Bench, report: &mut Report) -> Result
 async fn measure_start(
     bench: &Bench,
     program: &Program,
-    memory: u64,
     limits_start: bool,
     report: &mut Report,
 ) -> Result<()> {
     let group = CpuGroup::create(&program.name)?;
     if limits_start {
-        group.limit(memory)?;
+        group.limit(MEMORY)?;
     }
     let (mut function, ready) = bench.start(program, Some(&group)).await?;
     if !limits_start {
-        group.limit(memory)?;
+        group.limit(MEMORY)?;
     }
     let first = function.invoke(&comparison_event(&program.name)).await?;
     function.stop().await?;
-    let table = &format!("{memory} MB");
+    let table = &format!("{MEMORY} MB");
     let name = &program.name;
     if limits_start {
         let figure = "start to first response, limited start";
@@ -102,13 +98,13 @@ async fn measure_start(
 }
 
 /// Measures warm calls of each program.
-async fn measure_calls(bench: &Bench, memory: u64, report: &mut Report) -> Result<()> {
-    let table = &format!("{memory} MB");
+async fn measure_calls(bench: &Bench, report: &mut Report) -> Result<()> {
+    let table = &format!("{MEMORY} MB");
     let mut running = Vec::new();
     for program in &bench.programs {
         let group = CpuGroup::create(&program.name)?;
         let (function, _) = bench.start(program, Some(&group)).await?;
-        group.limit(memory)?;
+        group.limit(MEMORY)?;
         let event = comparison_event(&program.name);
         running.push((&program.name, function, event, group));
     }

@@ -43,7 +43,7 @@ async fn main() -> Result<()> {
     if let Some(scenario) = Scenario::from_arguments(&arguments) {
         return flood::run(scenario, &root, other_builds(&arguments)?).await;
     }
-    let cpu_limit = CpuGroup::create("test").and_then(|group| group.limit(256));
+    let cpu_limit = CpuGroup::create("test").and_then(|group| group.limit(compare::MEMORY));
     let only_cpu_share = has_argument("cpu");
     let folder = tempfile::tempdir()?;
     let mut bench = Bench::new(&root, folder.path(), other_builds(&arguments)?).await?;

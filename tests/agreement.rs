@@ -299,6 +299,42 @@ fn the_documented_limits_are_the_defaults_of_the_template() {
 }
 
 #[test]
+fn the_documented_times_are_those_of_the_last_benchmark() {
+    let tables: Value = yaml_serde::from_str(include_str!("../docs/benchmark.json")).unwrap();
+    let document = include_str!("../docs/benchmarks.md");
+    for (table, figures) in tables.as_mapping().unwrap() {
+        let (_, rows) = document
+            .split_once(&format!("\n| {} |", text(table)))
+            .unwrap();
+        let (rows, _) = rows.split_once("\n\n").unwrap();
+        let figures: Vec<&Value> = figures.as_mapping().unwrap().values().collect();
+        for program in figures[0].as_mapping().unwrap().keys() {
+            let mut row = format!("\n| {} |", text(program));
+            for figure in &figures {
+                row += &format!(" {:.2} |", figure[program].as_f64().unwrap());
+            }
+            assert!(rows.contains(&row), "docs/benchmarks.md: {row}");
+        }
+    }
+
+    for program in [
+        "baseline-careful",
+        "baseline-typical",
+        "workspace-management",
+    ] {
+        let time = |figure: &str| tables["256 MB"][figure][program].as_f64().unwrap();
+        let start = time("start to first response, ms");
+        let warm = time("warm response, ms");
+        let p99 = time("warm response, ms, p99");
+        let cells = format!("| {start:.1} ms | {warm:.1} ms (p99: {p99:.1} ms) |");
+        assert!(
+            include_str!("../README.md").contains(&cells),
+            "README.md: {program} {cells}"
+        );
+    }
+}
+
+#[test]
 fn the_template_declares_the_tables_of_the_code_and_protects_them() {
     let declared = resources_of_type("AWS::DynamoDB::Table");
     let expected = Table::ALL.iter().map(|table| table.logical_id.to_owned());

@@ -20,11 +20,25 @@ use crate::{cpu_group::CpuGroup, endpoint::Endpoint, function::Function};
 /// The name of the function's package and program.
 pub(crate) const OURS: &str = "workspace-management";
 
-/// The baseline with the SDK's default settings. It trusts the root certificates of the system.
+/// The baselines with the SDK's default settings.
 pub(crate) const TYPICAL: &str = "baseline-typical";
+pub(crate) const CAREFUL: &str = "baseline-careful";
 
-/// The packages of the programs.
-const PACKAGES: [&str; 3] = ["baseline-hello", OURS, TYPICAL];
+/// The programs. A `+` adds one lever to the previous program: see `baseline-levers.rs`.
+const PROGRAMS: [&str; 9] = [
+    "baseline-hello",
+    TYPICAL,
+    "+cache",
+    CAREFUL, // adds the connection before the first event
+    "+ring",
+    "+five-roots",
+    "+no-credential-chain",
+    "+one-thread",
+    OURS,
+];
+
+/// The programs that trust the root certificates of the system, and not only Amazon's.
+const PROGRAMS_WITH_SYSTEM_ROOTS: [&str; 4] = [TYPICAL, "+cache", CAREFUL, "+ring"];
 
 /// The compiled programs, and a DynamoDB with the demo organization.
 pub(crate) struct Bench {
@@ -38,7 +52,7 @@ pub(crate) struct Bench {
 
 /// A program that is measured.
 pub(crate) struct Program {
-    /// The column of the program in the report.
+    /// The row of the program in the report.
     pub(crate) name: String,
     pub(crate) file: PathBuf,
 }
@@ -48,8 +62,8 @@ impl Bench {
     /// `more_builds` are more builds of the function.
     pub(crate) async fn new(root: &Path, folder: &Path, more_builds: Vec<Program>) -> Result<Self> {
         let mut programs = Vec::new();
-        for package in PACKAGES {
-            programs.push(build(root, package)?);
+        for name in PROGRAMS {
+            programs.push(build(root, name)?);
         }
         programs.extend(more_builds);
         let endpoint = Endpoint::start(folder).await?;
@@ -71,14 +85,17 @@ impl Bench {
         program: &Program,
         group: Option<&CpuGroup>,
     ) -> Result<(Function, Duration)> {
-        let roots = match &*program.name {
-            TYPICAL => &self.endpoint.system_roots,
-            _ => &self.endpoint.amazon_roots,
+        let name = &*program.name;
+        let roots = if PROGRAMS_WITH_SYSTEM_ROOTS.contains(&name) {
+            &self.endpoint.system_roots
+        } else {
+            &self.endpoint.amazon_roots
         };
         let roots = roots.to_string_lossy();
         let variables = [
             ("AWS_ENDPOINT_URL_DYNAMODB", &*self.endpoint.url),
             ("SSL_CERT_FILE", &*roots),
+            ("LEVER", name.trim_start_matches('+')),
         ];
         Function::start(&program.file, &variables, group).await
     }
@@ -102,21 +119,27 @@ pub(crate) async fn disable_streams(client: &Client) -> Result<()> {
 }
 
 /// Builds a program. Each is built separately, because Cargo would otherwise unify their features.
-pub(crate) fn build(root: &Path, package: &str) -> Result<Program> {
+pub(crate) fn build(root: &Path, name: &str) -> Result<Program> {
+    let (package, binary) = match name {
+        TYPICAL | CAREFUL => ("baseline-sdk", name),
+        _ if name.starts_with('+') => ("baseline-sdk", "baseline-levers"),
+        _ => (name, name),
+    };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let target = match env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => PathBuf::from(folder),
         None => root.join("target"),
     };
-    eprintln!("building {package}");
+    eprintln!("building {name}");
     let status = Command::new(&cargo)
-        .args(["build", "--quiet", "--release", "--package", package])
+        .args(["build", "--quiet", "--release"])
+        .args(["--package", package, "--bin", binary])
         .current_dir(root)
         .status()?;
-    ensure!(status.success(), "cannot build {package}");
+    ensure!(status.success(), "cannot build {name}");
     Ok(Program {
-        name: package.to_owned(),
-        file: target.join("release").join(package),
+        name: name.to_owned(),
+        file: target.join("release").join(binary),
     })
 }
 

@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::Result;
 
-use crate::bench::{OURS, TYPICAL};
+use crate::bench::{CAREFUL, OURS, Program, TYPICAL};
 
 /// The 99th percentile is only reported for at least this many measurements.
 const MIN_MEASUREMENTS_FOR_P99: usize = 100;
 
-/// The values by table, row and column. A row is a figure, and a column is a program.
+/// The values by table, figure and program.
 type Tables<T> = BTreeMap<String, BTreeMap<String, BTreeMap<String, T>>>;
 
 /// The measurements of all figures.
@@ -54,29 +54,47 @@ impl Report {
         statistics
     }
 
-    /// Markdown tables. The last column is the ratio of the typical handler to the function.
-    pub(crate) fn markdown(&self) -> String {
-        let mut text = String::new();
-        for (table, rows) in self.statistics() {
-            let Some(columns) = rows.values().next() else {
-                continue;
-            };
-            let mut names: Vec<&str> = columns.keys().map(String::as_str).collect();
-            names.push("typical ÷ workspace-management");
-            text += &format!("\n| {table} | {} |\n", names.join(" | "));
-            text += &format!("|{}\n", "---|".repeat(names.len() + 1));
-            for (row, values) in &rows {
-                let mut cells: Vec<String> = values.values().map(|it| format!("{it:.2}")).collect();
-                cells.push(format!("{:.1}", values[TYPICAL] / values[OURS]));
-                text += &format!("| {row} | {} |\n", cells.join(" | "));
+    /// Markdown tables. The last rows are the ratios of the baselines to the function.
+    pub(crate) fn markdown(&self, programs: &[Program]) -> Vec<String> {
+        let mut tables = Vec::new();
+        for (table, figures) in self.statistics() {
+            let titles: Vec<&str> = figures.keys().map(String::as_str).collect();
+            let mut text = format!("| {table} | {} |\n", titles.join(" | "));
+            text += &format!("|{}", "---|".repeat(titles.len() + 1));
+            for Program { name, .. } in programs {
+                let cells = figures.values().map(|it| format!("{:.2}", it[name]));
+                text += &row(name, cells);
             }
+            for baseline in [CAREFUL, TYPICAL] {
+                let ratios = figures.values().map(|it| it[baseline] / it[OURS]);
+                let cells = ratios.map(|it| format!("{it:.1}"));
+                text += &row(&format!("{baseline} ÷ {OURS}"), cells);
+            }
+            tables.push(text);
         }
-        text
+        tables
     }
 
     pub(crate) fn json(&self) -> Result<String> {
         Ok(serde_json::to_string_pretty(&self.statistics())? + "\n")
     }
+}
+
+fn row(name: &str, cells: impl Iterator<Item = String>) -> String {
+    format!("\n| {name} | {} |", cells.collect::<Vec<_>>().join(" | "))
+}
+
+/// Replaces each table of a Markdown document with the one of `tables` that has the same first cell.
+pub(crate) fn replace_tables(document: &str, tables: &[String]) -> String {
+    fn first_cell(text: &str) -> Option<&str> {
+        Some(text.strip_prefix('|')?.split_once('|')?.0)
+    }
+    let paragraphs = document.split("\n\n").map(|paragraph| {
+        let mut tables = tables.iter().map(String::as_str);
+        let replacement = tables.find(|table| first_cell(table) == first_cell(paragraph));
+        replacement.unwrap_or(paragraph)
+    });
+    paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
 /// A percentile, rounded to three decimals.

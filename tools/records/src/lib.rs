@@ -6,7 +6,8 @@
 //! | [`tables`] | the tables as `template.yaml` declares them |
 //! | [`local`] | how to reach the DynamoDB of `cargo serve` |
 //! | [`item`] | items as JSON, their primary keys, and the records of new API keys |
-//! | [`stored`] | stored records, with every attribute that they have |
+//! | [`primary_key`] | primary keys, by the ids in them |
+//! | [`stored`] | when records were created and changed |
 //! | [`kinds`] | the kinds of records |
 //! | [`columns`] | which attributes a list of records shows, and in which order |
 //! | `schemas` | the JSON Schemas of records. Needs the feature `schemas` |
@@ -16,6 +17,7 @@ pub mod contract;
 pub mod item;
 pub mod kinds;
 pub mod local;
+pub mod primary_key;
 #[cfg(feature = "schemas")]
 pub mod schemas;
 pub mod stored;

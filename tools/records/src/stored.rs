@@ -1,28 +1,7 @@
-//! Stored records, with every attribute that they have.
+//! When records were created and changed.
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::Value;
-
-/// A stored record of the kind `R`. Later versions and other programs can add attributes that `R`
-/// lacks.
-#[derive(Debug, Clone)]
-pub struct Stored<R> {
-    /// The record.
-    pub record: R,
-    /// Every attribute of the record, as it is stored.
-    pub attributes: Value,
-}
-
-impl<R: DeserializeOwned> Stored<R> {
-    /// Parses the attributes of a record.
-    ///
-    /// # Errors
-    /// If a required attribute is missing, or an attribute of `R` has a different type.
-    pub fn parse(attributes: Value) -> serde_json::Result<Self> {
-        let record = R::deserialize(&attributes)?;
-        Ok(Self { record, attributes })
-    }
-}
 
 /// When a record of any kind was created, changed and restored, and by which requests. A missing
 /// value is an empty string.

@@ -7,12 +7,54 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use workspace_management::{store::Table, values::Identifier};
-use workspace_records::kinds::Kind;
+use workspace_records::{kinds::Kind, primary_key::PrimaryKey};
 
 use crate::message::print_message;
 
 /// The help text of arguments that take the id of an organization.
 pub(crate) const ORG_HELP: &str = "The id of the organization";
+
+/// The arguments that name a project.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ProjectArgs {
+    #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
+    pub(crate) org: String,
+    /// The id of the project
+    #[arg(long, value_parser = parse_identifier)]
+    pub(crate) project: String,
+}
+
+impl ProjectArgs {
+    pub(crate) fn into_logging_instance_key(self) -> PrimaryKey {
+        let Self { org, project } = self;
+        PrimaryKey::LoggingInstance { org, project }
+    }
+
+    pub(crate) fn team_key(&self, team: &str) -> PrimaryKey {
+        PrimaryKey::Team {
+            org: self.org.clone(),
+            project: self.project.clone(),
+            team: team.to_owned(),
+        }
+    }
+}
+
+/// The arguments that name a data store.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DataStoreArgs {
+    #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
+    org: String,
+    /// The id of the data store
+    #[arg(value_name = "ID", value_parser = parse_identifier)]
+    data_store: String,
+}
+
+impl DataStoreArgs {
+    pub(crate) fn into_key(self) -> PrimaryKey {
+        let Self { org, data_store } = self;
+        PrimaryKey::DataStore { org, data_store }
+    }
+}
 
 /// Parses an id that can be part of an API path.
 pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {

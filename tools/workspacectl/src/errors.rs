@@ -6,7 +6,10 @@ use anyhow::{Chain, Context as _, Result};
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 
-use crate::text::join_lines;
+use crate::{
+    deployment::{Deployment, Place},
+    text::join_lines,
+};
 
 /// A usage error that clap does not report. The process exits with 2, as after errors from clap.
 /// The message must never repeat an argument that may be an API key.
@@ -19,6 +22,9 @@ pub(crate) struct UsageError(pub(crate) String);
 #[error("{failure}")]
 pub(crate) struct RequestError {
     failure: Failure,
+    /// The name of the deployment. Empty if the request was sent to find the deployment.
+    deployment: String,
+    is_local_service: bool,
     /// All causes from the SDK. Only `--verbose` shows them, because they can quote requests.
     causes: String,
 }
@@ -68,7 +74,12 @@ where
                 },
             }
         };
-        Self { failure, causes }
+        Self {
+            failure,
+            deployment: String::new(),
+            is_local_service: false,
+            causes,
+        }
     }
 }
 
@@ -96,14 +107,26 @@ fn credentials_failure(error: &CredentialsError) -> String {
 
 pub(crate) trait RequestResultExt<T> {
     /// Turns the error into a [`RequestError`] and adds a message such as `cannot read X`.
-    fn request_context(self, message: impl Into<String>) -> Result<T>;
+    fn request_context(self, deployment: &Deployment, message: impl Into<String>) -> Result<T>;
+
+    /// Like [`Self::request_context`], for a request that was sent to find the deployment.
+    fn aws_context(self, message: impl Into<String>) -> Result<T>;
 }
 
 impl<T, E> RequestResultExt<T> for Result<T, E>
 where
     RequestError: From<E>,
 {
-    fn request_context(self, message: impl Into<String>) -> Result<T> {
+    fn request_context(self, deployment: &Deployment, message: impl Into<String>) -> Result<T> {
+        self.map_err(|error| RequestError {
+            deployment: deployment.to_string(),
+            is_local_service: matches!(deployment.place, Place::LocalService { .. }),
+            ..RequestError::from(error)
+        })
+        .context(message.into())
+    }
+
+    fn aws_context(self, message: impl Into<String>) -> Result<T> {
         self.map_err(RequestError::from).context(message.into())
     }
 }
@@ -114,24 +137,32 @@ pub(crate) fn lacks_credentials(error: &anyhow::Error) -> bool {
     error.is_some_and(|error| matches!(error.failure, Failure::NoCredentials(_)))
 }
 
-/// What failed and why. `verbose` adds all causes of a failed request.
+/// What failed and why. If a request failed, begins with the name of the deployment. `verbose` adds
+/// all causes of a failed request.
 pub(crate) fn error_text(error: &anyhow::Error, verbose: bool) -> String {
-    match error.downcast_ref::<RequestError>() {
-        Some(request_error) if verbose => format!("{error:#}: {}", request_error.causes),
-        _ => format!("{error:#}"),
+    let mut text = format!("{error:#}");
+    if let Some(request_error) = error.downcast_ref::<RequestError>() {
+        if !request_error.deployment.is_empty() {
+            text = format!("{}: {text}", request_error.deployment);
+        }
+        if verbose {
+            text = format!("{text}: {}", request_error.causes);
+        }
     }
+    text
 }
 
 /// What to do about an error. `None` if there is nothing to add to the text of the error.
-pub(crate) fn hint(error: &anyhow::Error, is_local_service: bool) -> Option<&'static str> {
-    Some(match &error.downcast_ref::<RequestError>()?.failure {
+pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
+    let error: &RequestError = error.downcast_ref()?;
+    Some(match &error.failure {
         Failure::NoCredentials(_) => {
             "No valid AWS credentials were found. Set AWS_PROFILE, sign in with `aws login` or `aws sso login`, or run `aws configure`."
         }
         Failure::NoResponse(cause) if cause.contains("certificate") => {
             "Check the certificate. If it is not from a public authority, set AWS_CA_BUNDLE to the file with its root certificate."
         }
-        Failure::NoResponse(_) if is_local_service => {
+        Failure::NoResponse(_) if error.is_local_service => {
             "Run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, set AWS_ENDPOINT_URL_DYNAMODB to the URL that `cargo serve` prints. To use a stack, pass --stack."
         }
         Failure::NoResponse(_) => {

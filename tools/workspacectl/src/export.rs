@@ -6,22 +6,24 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, ErrorKind, Stdout, Write},
     path::{Path, PathBuf},
+    pin::pin,
 };
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use serde_json::{Value, json};
+use futures_util::TryStreamExt as _;
+use serde_json::json;
 use tempfile::TempPath;
-use workspace_management::store::Table;
+use workspace_management::store::{Item, Table};
 use workspace_records::{item::to_json, kinds::Kind};
 
 use crate::{
     arguments::is_dash,
     deployment::Deployment,
     errors::UsageError,
+    marked_deletion::is_mark_attribute,
     output::{is_stdout_closed, is_stdout_discarded, sync_stdout},
-    read::Reader,
+    read::Scope,
     text::escape_json,
-    write::is_mark_attribute,
 };
 
 /// Checks the file in the option `--export` of a command that deletes records. Leaves no file
@@ -106,10 +108,9 @@ impl ExportWriter {
     }
 
     /// Writes a record without its mark and, for an API key, without the hash of its secret.
-    pub(crate) fn write(&mut self, table: Table, mut record: Value) -> Result<()> {
-        if let Some(attributes) = record.as_object_mut() {
-            attributes.retain(|name, _| name != "secret_sha256" && !is_mark_attribute(name));
-        }
+    pub(crate) fn write(&mut self, table: Table, mut item: Item) -> Result<()> {
+        item.retain(|name, _| name != "secret_sha256" && !is_mark_attribute(name));
+        let record = to_json(item);
         let line = json!({ "table": Kind::of(table).plural, "record": record }).to_string();
         let writer: &mut dyn Write = match &mut self.output {
             Output::Stdout(writer) => writer,
@@ -118,20 +119,19 @@ impl ExportWriter {
         writeln!(writer, "{}", escape_json(&line)).map_err(|error| self.cannot_write_error(&error))
     }
 
-    /// Writes the records that `readers` find and returns how many there were. Writes each batch
-    /// before reading the next, so that memory use does not grow with the number of records.
-    pub(crate) async fn write_from(
+    /// Writes the records in a scope and returns how many there were. Writes each page before
+    /// reading the next, so that memory use does not grow with the number of records.
+    pub(crate) async fn write_scope(
         &mut self,
         deployment: &Deployment,
-        readers: Vec<Reader>,
+        scope: &Scope,
     ) -> Result<usize> {
         let mut count = 0;
-        for mut reader in readers {
-            while let Some(batch) = reader.next_batch(deployment).await? {
-                count += batch.len();
-                for item in batch {
-                    self.write(reader.table, to_json(item))?;
-                }
+        let mut pages = pin!(scope.pages(deployment, None));
+        while let Some(page) = pages.try_next().await? {
+            count += page.len();
+            for item in page {
+                self.write(scope.table, item)?;
             }
         }
         Ok(count)

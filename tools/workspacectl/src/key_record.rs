@@ -2,27 +2,34 @@
 
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Result, anyhow, bail};
-use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
-use serde::Deserialize as _;
+use anyhow::{Context as _, Result, anyhow};
 use serde_json::{Value, json};
 use workspace_management::{
     api_key::ApiKey,
     records::{ApiKeyRecord, ApiKeyState},
     store::{Table, timestamp},
 };
+use workspace_records::primary_key::PrimaryKey;
 
 use crate::{
+    context::Run,
     deployment::Deployment,
-    read,
-    session::Run,
-    write::{GuardedRecord, transact},
+    organization, read,
+    record::{Record, Stored},
+    write::{Write, send, set, set_once, transact},
 };
 
+/// The primary key of the record of an API key.
+pub(crate) fn key(id: &str) -> PrimaryKey {
+    PrimaryKey::ApiKey { id: id.to_owned() }
+}
+
 /// The state of the key with this record. A record that cannot be parsed is malformed.
-pub(crate) fn state_of(record: &Value) -> ApiKeyState {
-    let parsed = ApiKeyRecord::deserialize(record);
-    parsed.map_or(ApiKeyState::Malformed, |key| key.state(SystemTime::now()))
+pub(crate) fn state_of(record: &Record) -> ApiKeyState {
+    let parsed = record.clone().parse::<ApiKeyRecord>();
+    parsed.map_or(ApiKeyState::Malformed, |key| {
+        key.fields.state(SystemTime::now())
+    })
 }
 
 /// Whether a key is active and expires within a period.
@@ -35,14 +42,14 @@ pub(crate) fn is_active_and_expires_within(key: &ApiKeyRecord, period: Duration)
     key.state(now) == ApiKeyState::Active && time_left.is_ok_and(|left| left <= period)
 }
 
-/// Prepares the record of a key for output: adds its state and removes the hash of its secret.
-pub(crate) fn into_output(mut record: Value) -> Value {
-    let state = state_of(&record);
-    if let Value::Object(attributes) = &mut record {
+/// The record of a key for output: with its state, and without the hash of its secret.
+pub(crate) fn to_output(record: &Record) -> Value {
+    let mut output = record.to_json();
+    if let Value::Object(attributes) = &mut output {
         attributes.remove("secret_sha256");
-        attributes.insert("state".to_owned(), json!(state));
+        attributes.insert("state".to_owned(), json!(state_of(record)));
     }
-    record
+    output
 }
 
 /// Generates a random key. Fails if the operating system provides no random numbers.
@@ -56,10 +63,10 @@ pub(crate) fn random_key() -> Result<String> {
 }
 
 /// Reads the records of keys. Fails if one does not exist.
-pub(crate) async fn require_records(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
+pub(crate) async fn require(deployment: &Deployment, ids: &[String]) -> Result<Vec<Record>> {
     let mut records = Vec::new();
     for id in ids {
-        let record = read::find(deployment, Table::API_KEYS, &[id]).await?;
+        let record = read::find(deployment, &key(id)).await?;
         records.push(record.ok_or_else(|| no_such_key_error(id))?);
     }
     Ok(records)
@@ -67,70 +74,50 @@ pub(crate) async fn require_records(deployment: &Deployment, ids: &[String]) -> 
 
 /// Stores the record of a new key. If the new key replaces an old key, also stores the new id in
 /// the record of the old key. Fails if the organization is not enabled, if the old key is revoked
-/// or was replaced since it was read, or if the registration of either is not `registration_id`.
+/// or was replaced since it was read, or if the registration of either is not the new key's.
+/// Returns the stored record.
 pub(crate) async fn insert_and_link_old(
     deployment: &Deployment,
-    new_record: &ApiKeyRecord,
+    new_key: &ApiKeyRecord,
     registration_id: &str,
-    old_record: Option<&ApiKeyRecord>,
-) -> Result<()> {
-    let org = &new_record.org_id;
-    let id = &new_record.key_id;
-    let registration_values = [(":registration", registration_id)];
-    let org_if_enabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org]).and(
-        "request_id = :registration AND attribute_not_exists(disabled_at) \
-            AND attribute_not_exists(erasing_id)",
-        &registration_values,
-    );
-    let put = Put::builder()
-        .table_name(deployment.table_name(Table::API_KEYS))
-        .set_item(Some(serde_dynamo::to_item(new_record)?))
-        .condition_expression("attribute_not_exists(key_id)")
-        .build()?;
-    let mut actions = vec![
-        org_if_enabled.to_check_action(deployment)?,
-        TransactWriteItem::builder().put(put).build(),
-    ];
-    if let Some(old_record) = old_record {
-        let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let key_if_replaceable = GuardedRecord::if_exists(Table::API_KEYS, &[&old_record.key_id])
-            .and(condition, &registration_values)
-            // If `old_record` has no `replaced_by`, the stored record must have none either.
-            .and_unchanged(&json!(old_record), &["replaced_by"]);
-        let expression = "SET replaced_by = :new";
-        actions.push(key_if_replaceable.to_update_action(
-            deployment,
-            expression,
-            &[(":new", id)],
-        )?);
+    old_key: Option<&Stored<ApiKeyRecord>>,
+) -> Result<Record> {
+    let (org, id) = (&new_key.org_id, &new_key.key_id);
+    let record = Record::new(Table::API_KEYS, serde_dynamo::to_item(new_key)?)?;
+    let check_org = Write::check(&organization::key(org))
+        .if_equal("request_id", registration_id)
+        .if_missing("disabled_at")
+        .if_missing("erasing_id")
+        .or_say(format!(
+            "the organization {org} has changed since it was read: run the command again"
+        ));
+    let put =
+        Write::put(record.clone()).or_say("a key with the same id exists: run the command again");
+    let mut writes = vec![check_org, put];
+    if let Some(old_key) = old_key {
+        let link = Write::update(&old_key.record.key, [set("replaced_by", id)])
+            .if_equal("org_request_id", registration_id)
+            .if_missing("revoked_at")
+            .if_unchanged(&old_key.record, &["replaced_by"])
+            .or_say(format!(
+                "another command has revoked or replaced the old key, or it belongs to an earlier registration of {org}: see `workspacectl keys check`"
+            ));
+        writes.push(link);
     }
-    let message = format!("cannot store the key {id}");
-    let failed_conditions = transact(deployment, actions, message).await?;
-    let Some(failed) = failed_conditions.into_iter().next() else {
-        return Ok(());
-    };
-    // The order of `actions`: the organization, the new key, the old key.
-    match failed.index {
-        0 => bail!("the organization {org} has changed since it was read: run the command again"),
-        1 => bail!("a key with the same id exists: run the command again"),
-        _ => bail!(
-            "another command has revoked or replaced the old key, or it belongs to an earlier registration of {org}: see `workspacectl keys check`"
-        ),
-    }
+    transact(deployment, writes).await?.done()?;
+    Ok(record)
 }
 
 /// Revokes a key and returns its record. A key that is already revoked keeps its `revoked_at` and
 /// `revoked_by`. Fails if there is no such key.
-pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Result<Value> {
-    let expression = "SET revoked_at = if_not_exists(revoked_at, :at), \
-        revoked_by = if_not_exists(revoked_by, :by)";
-    let now = timestamp(SystemTime::now());
-    let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
-    let key_if_exists = GuardedRecord::if_exists(Table::API_KEYS, &[id]);
-    let revoked = key_if_exists
-        .update(deployment, expression, &values)
-        .await?;
-    revoked.ok_or_else(|| no_such_key_error(id))
+pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Result<Record> {
+    let assignments = [
+        set_once("revoked_at", timestamp(SystemTime::now())),
+        set_once("revoked_by", &run.operator),
+    ];
+    let write = Write::update(&key(id), assignments).or_say(no_such_key_error(id).to_string());
+    let revoked = send(deployment, write).await?.done()?;
+    revoked.context("DynamoDB did not return the revoked key")
 }
 
 fn no_such_key_error(id: &str) -> anyhow::Error {

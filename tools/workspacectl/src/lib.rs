@@ -1,44 +1,38 @@
 //! `workspacectl`, the operator's command-line tool, as a library that tests can call.
 //!
-//! Terms in comments:
+//! A command checks its arguments, connects to a deployment, reads records, and sends writes:
 //!
-//! - "The function" is the Lambda function that serves the API.
-//! - `remove team` and `orgs erase` "mark" a record before they delete anything. A team's mark is
-//!   `removing_id`, `removing_at` and `removing_by`. An organization's mark is `erasing_id`,
-//!   `erasing_at` and `erasing_by`. After the function's caches have expired, it adds no members
-//!   to a marked team and no records to a marked organization.
-//! - A "run" is one execution of a command. Created records contain the id of the run as
-//!   `request_id`, edited ones as `updated_request_id`, and restored ones as `restored_request_id`.
-//! - A "registration" of an organization begins when `orgs create` stores the organization, and
-//!   ends with `orgs erase`. The function rejects the API keys of earlier registrations.
-//!
-//! The names of stored attributes are fixed. Some have clearer names in the code:
-//!
-//! | in the code | in the record |
+//! | module | contains |
 //! |---|---|
-//! | `registration_id` | `request_id` of an organization, `org_request_id` of an API key |
-//! | `run_id` | `request_id` of an API key |
-//! | `lifetime_seconds` | `issued_for` of an API key |
-//! | `predecessor_id`, `successor_id` | `replaces` and `replaced_by` of an API key |
-//! | `teams_partition`, such as `acme#apollo` | `project` of a team |
-//! | the partition of a member, such as `acme#apollo#docs` | `team` of a member |
+//! | [`context`] | the global options, the deployment that a command works on, and its run |
+//! | [`record`] | stored records with all attributes, of any kind or parsed as one kind |
+//! | `read` | which records to read: one, or those in a scope |
+//! | `write` | writes as data, and the requests and transactions that send them |
+//! | [`marked_deletion`] | the protocol that deletes teams and organizations with their children |
+//! | [`commands`] | one file for each subcommand |
+//!
+//! A "run" is one execution of a command. A "registration" of an organization begins when
+//! `orgs create` stores the organization, and ends with `orgs erase`. The function rejects the API
+//! keys of earlier registrations.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod arguments;
 pub mod commands;
+pub mod context;
 pub mod deployment;
 pub mod environment;
 mod errors;
 pub mod export;
+mod expressions;
 mod http;
 mod key_record;
+pub mod marked_deletion;
 mod message;
 pub mod organization;
 mod output;
 mod read;
-pub mod session;
-pub mod target;
+pub mod record;
 mod text;
 pub mod wait;
 mod write;
@@ -48,7 +42,6 @@ use std::{env, io, process::ExitCode};
 use anstream::{AutoStream, ColorChoice};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
-use tokio::sync::OnceCell;
 use tracing_subscriber::filter::LevelFilter;
 use workspace_management::api_key::API_KEY_PREFIX;
 
@@ -57,9 +50,9 @@ use crate::{
         doctor::{self, OnlyWarningsError},
         edit, keys, list, orgs, remove, restore,
     },
-    errors::{RequestError, UsageError},
+    context::GlobalOptions,
+    errors::UsageError,
     message::print_message,
-    session::{GlobalArgs, Session},
     text::escape,
 };
 
@@ -78,7 +71,7 @@ use crate::{
 #[command(version, verbatim_doc_comment, after_help = AFTER_HELP)]
 pub struct Cli {
     #[command(flatten)]
-    global_args: GlobalArgs,
+    options: GlobalOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -144,21 +137,22 @@ enum Command {
 
 /// Parses the command line, runs the command and reports any error. Returns the exit code.
 pub async fn execute() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let Cli { command, options } = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return print_help_or_error(&error),
     };
-    let session = Session {
-        global_args: cli.global_args,
-        resolved_deployment: OnceCell::new(),
-    };
-    if session.global_args.verbose {
+    let verbose = options.verbose;
+    if verbose {
         init_log();
     }
-    match execute_command(cli.command, &session).await {
+    match execute_command(command, options).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            report_error(&error, &session);
+            let text = errors::error_text(&error, verbose);
+            print_message(&format!("error: {}", escape(&text)));
+            if let Some(hint) = errors::hint(&error) {
+                print_message(&format!("hint: {hint}"));
+            }
             exit_code(&error)
         }
     }
@@ -203,36 +197,20 @@ fn init_log() {
         .init();
 }
 
-/// Prints an error and what to do about it. If a request has failed, names the deployment.
-fn report_error(error: &anyhow::Error, session: &Session) {
-    let mut text = errors::error_text(error, session.global_args.verbose);
-    let mut is_local_service = false;
-    if let Some(deployment) = session.resolved_deployment.get()
-        && error.is::<RequestError>()
-    {
-        text = format!("{}: {text}", deployment.display_name);
-        is_local_service = deployment.local_service_dynamodb_url.is_some();
-    }
-    print_message(&format!("error: {}", escape(&text)));
-    if let Some(hint) = errors::hint(error, is_local_service) {
-        print_message(&format!("hint: {hint}"));
-    }
-}
-
-async fn execute_command(command: Command, session: &Session) -> anyhow::Result<()> {
+async fn execute_command(command: Command, options: GlobalOptions) -> anyhow::Result<()> {
     match command {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "workspacectl", &mut script);
             output::print(String::from_utf8(script)?.trim_end())
         }
-        Command::Orgs(command) => orgs::execute(command, session).await,
-        Command::Keys(command) => keys::execute(command, session).await,
-        Command::List(args) => list::execute(args, session).await,
-        Command::Edit(command) => edit::execute(command, session).await,
-        Command::Remove(args) => remove::execute(args, session).await,
-        Command::Restore(args) => restore::execute(args, session).await,
-        Command::Doctor(args) => doctor::execute(args, session).await,
-        Command::Env => commands::env::execute(session).await,
+        Command::Orgs(command) => orgs::execute(command, options).await,
+        Command::Keys(command) => keys::execute(command, options).await,
+        Command::List(args) => list::execute(args, options).await,
+        Command::Edit(command) => edit::execute(command, options).await,
+        Command::Remove(args) => remove::execute(args, options).await,
+        Command::Restore(args) => restore::execute(args, options).await,
+        Command::Doctor(args) => doctor::execute(args, options).await,
+        Command::Env => commands::env::execute(options).await,
     }
 }

@@ -12,9 +12,8 @@ use console::Term;
 use serde_json::{Value, json};
 
 use crate::{
+    context::GlobalOptions,
     message::print_message,
-    read::Listing,
-    session::Session,
     text::{escape, escape_json, humanize},
 };
 
@@ -78,21 +77,24 @@ pub(crate) fn print_json(value: &Value) -> Result<()> {
 }
 
 /// With `--json`, prints `value`. Otherwise prints `text`, usually an id, for scripts.
-pub(crate) fn print_json_or_text(value: &Value, text: &str, session: &Session) -> Result<()> {
-    if session.global_args.json {
+pub(crate) fn print_json_or_text(value: &Value, text: &str, options: &GlobalOptions) -> Result<()> {
+    if options.json {
         print_json(value)
     } else {
         print(text)
     }
 }
 
-/// Prints records and, to standard error, the cursor of the next page.
-pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Session) -> Result<()> {
-    print_rows(&listing.records, columns, session)?;
-    if let Some(cursor) = &listing.cursor {
-        print_message(&format!(
-            "the list ends at --limit: for more records, repeat the command with --after {cursor}"
-        ));
+/// Prints records. If `is_cut`, says that there are more.
+pub(crate) fn print_listing(
+    records: &[Value],
+    is_cut: bool,
+    columns: &[&str],
+    options: &GlobalOptions,
+) -> Result<()> {
+    print_rows(records, columns, options)?;
+    if is_cut {
+        print_message("the list ends at --limit: there are more records");
     }
     Ok(())
 }
@@ -113,8 +115,8 @@ impl JsonArray {
     }
 
     /// With `--json`, prints the last line.
-    pub(crate) fn close(self, session: &Session) -> Result<()> {
-        if session.global_args.json {
+    pub(crate) fn close(self, options: &GlobalOptions) -> Result<()> {
+        if options.json {
             print(if self.has_entries { "]" } else { "[]" })?;
         }
         Ok(())
@@ -123,12 +125,12 @@ impl JsonArray {
 
 /// Prints rows as a JSON array or as a table. The most useful columns must come first, because a
 /// narrow terminal leaves out the last ones.
-pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) -> Result<()> {
-    if session.global_args.json {
+pub(crate) fn print_rows(rows: &[Value], columns: &[&str], options: &GlobalOptions) -> Result<()> {
+    if options.json {
         return print_json(&json!(rows));
     }
     let mut relative_to = None;
-    if !session.global_args.utc {
+    if !options.utc {
         relative_to = Some(SystemTime::now());
     }
     // `None` for a pipe or a file, and for a terminal that does not know its width.

@@ -3,23 +3,23 @@
 
 use std::time::SystemTime;
 
-use anyhow::{Result, bail, ensure};
-use serde_json::Value;
+use anyhow::{Context as _, Result, bail, ensure};
 use workspace_management::{
     api_key::ApiKey,
     store::timestamp,
     values::{Description, DisplayName, NameWithId, Violation},
 };
-use workspace_records::item::string_attribute;
+use workspace_records::primary_key::PrimaryKey;
 
 use crate::{
-    arguments::parse_identifier,
+    arguments::{DataStoreArgs, ProjectArgs, parse_identifier},
+    context::{Context, GlobalOptions, Run},
     deployment::Deployment,
     output::print_json_or_text,
-    read::Reader,
-    session::{Run, Session},
-    target::{DataStoreArgs, ProjectArgs, Target},
+    read::{self, Scope},
+    record::{LAST_WRITE, Record},
     text::escape,
+    write::{Outcome, Refusal, Write, send, set},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -118,177 +118,157 @@ pub(crate) struct NewValueArgs {
 }
 
 /// The new value of an attribute.
-struct Change {
-    attribute: &'static str,
-    /// The placeholder of the new value in the update expression.
-    placeholder: &'static str,
-    new_value: NewValue,
+struct NewAttribute {
+    name: &'static str,
+    value: NewValue,
 }
 
 impl NewValueArgs {
-    /// The changes to a record, given the names of its attributes for the name and the description.
-    fn into_changes(
+    /// The new attributes of a record, given the names of those for the name and the description.
+    fn into_attributes(
         self,
         name_attribute: &'static str,
         description_attribute: &'static str,
-    ) -> Vec<Change> {
-        let mut changes = Vec::new();
-        if let Some(new_value) = self.name {
-            changes.push(Change {
-                attribute: name_attribute,
-                placeholder: ":name",
-                new_value,
-            });
-        }
-        if let Some(new_value) = self.description {
-            changes.push(Change {
-                attribute: description_attribute,
-                placeholder: ":description",
-                new_value,
-            });
-        }
-        changes
+    ) -> Vec<NewAttribute> {
+        let names = [name_attribute, description_attribute];
+        let values = names.into_iter().zip([self.name, self.description]);
+        let attributes = values.filter_map(|(name, value)| {
+            Some(NewAttribute {
+                name,
+                value: value?,
+            })
+        });
+        attributes.collect()
     }
 }
 
-struct Edit {
-    target: Target,
-    changes: Vec<Change>,
-}
-
-pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
-    let (target, changes) = match command {
+pub(crate) async fn execute(command: Command, options: GlobalOptions) -> Result<()> {
+    let (key, attributes) = match command {
         Command::Team {
             project_args,
             team,
             new_values,
         } => (
-            Target::team(&project_args.teams_partition(), &team),
-            new_values.into_changes("team_name", "team_description"),
+            project_args.team_key(&team),
+            new_values.into_attributes("team_name", "team_description"),
         ),
         Command::DataStore {
             data_store_args,
             new_values,
         } => (
-            data_store_args.target(),
-            new_values.into_changes("data_store_name", "data_store_description"),
+            data_store_args.into_key(),
+            new_values.into_attributes("data_store_name", "data_store_description"),
         ),
         Command::LoggingInstance {
             project_args,
             project_name,
-        } => (
-            project_args.logging_instance_target(),
-            vec![Change {
-                attribute: "project_name",
-                placeholder: ":name",
-                new_value: project_name,
-            }],
-        ),
+        } => {
+            let name = "project_name";
+            let value = project_name;
+            (
+                project_args.into_logging_instance_key(),
+                vec![NewAttribute { name, value }],
+            )
+        }
     };
-    Edit { target, changes }.apply(session).await
+    options.check_can_confirm()?;
+    edit(&key, attributes, &options.connect().await?).await
 }
 
-impl Edit {
-    async fn apply(mut self, session: &Session) -> Result<()> {
-        session.check_can_confirm()?;
-        let (deployment, run) = session.deployment_and_run().await?;
-        let display_name = &self.target.display_name;
-        let Some(record) = self.target.find(deployment).await? else {
-            bail!("{display_name} does not exist");
-        };
-        ensure!(
-            record.get("removing_id").is_none(),
-            "{display_name} is being removed"
-        );
-        self.changes
-            .retain(|change| string_attribute(&record, change.attribute) != change.new_value.text);
-        let (edited, outcome) = if self.changes.is_empty() {
-            (record, "already has these values")
-        } else {
-            self.check_name_is_free(deployment).await?;
-            session.confirm(&self.summary(&record), self.target.id_in_partition())?;
-            let edited = self.update(deployment, run, &record).await?;
-            (edited, "was changed")
-        };
-        session.report(&format!("{display_name} {outcome}"));
-        print_json_or_text(&edited, &escape(self.target.id_in_partition()), session)
-    }
+async fn edit(key: &PrimaryKey, mut new: Vec<NewAttribute>, context: &Context) -> Result<()> {
+    let run = context.begin_run().await?;
+    let Some(record) = read::find(&context.deployment, key).await? else {
+        bail!("{key} does not exist");
+    };
+    ensure!(!record.has("removing_id"), "{key} is being removed");
+    new.retain(|attribute| record.text(attribute.name) != Some(&attribute.value.text));
+    let (edited, outcome) = if new.is_empty() {
+        (record, "already has these values")
+    } else {
+        check_name_is_free(key, &new, &context.deployment).await?;
+        context.confirm(&summary(&record, &new), &key.id())?;
+        let edited = update(&context.deployment, run, &record, new).await?;
+        (edited, "was changed")
+    };
+    context.report(&format!("{key} {outcome}"));
+    print_json_or_text(&edited.to_json(), &escape(&key.id()), &context.options)
+}
 
-    /// Fails if a different record has the new name, or the id that is derived from the new name.
-    async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
-        let target = &self.target;
-        // Only the name of a team or data store has a `derived_id`: the id that a create request
-        // with this name would use.
-        let mut changes = self.changes.iter();
-        let Some(rename) = changes.find(|change| change.new_value.derived_id.is_some()) else {
-            return Ok(());
-        };
-        let reader = Reader::partition(target.table, &target.primary_key[0]);
-        for record in &reader.read(deployment).await?.records {
-            let id = string_attribute(record, target.table.primary_key_attributes[1]);
-            let has_new_name = string_attribute(record, rename.attribute) == rename.new_value.text;
-            let has_new_id = Some(id) == rename.new_value.derived_id.as_deref();
-            if id != target.id_in_partition() && (has_new_name || has_new_id) {
-                bail!(
-                    "the record {id} already has this name, or the id derived from this name: choose a different name"
-                );
-            }
+/// Fails if a different record has the new name, or the id that is derived from the new name.
+async fn check_name_is_free(
+    key: &PrimaryKey,
+    new: &[NewAttribute],
+    deployment: &Deployment,
+) -> Result<()> {
+    // Only the name of a team or data store has a `derived_id`: the id that a create request with
+    // this name would use.
+    let mut new = new.iter();
+    let Some(rename) = new.find(|attribute| attribute.value.derived_id.is_some()) else {
+        return Ok(());
+    };
+    let scope = Scope::partition(key.table(), &key.values()[0]);
+    for record in scope.read(deployment).await? {
+        let id = record.key.id();
+        let has_new_name = record.text(rename.name) == Some(&rename.value.text);
+        let has_new_id = Some(&id) == rename.value.derived_id.as_ref();
+        if record.key != *key && (has_new_name || has_new_id) {
+            bail!(
+                "the record {id} already has this name, or the id derived from this name: choose a different name"
+            );
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Describes the changes and how they affect create requests.
-    fn summary(&self, record: &Value) -> String {
-        let mut descriptions = Vec::new();
-        let mut new_id_warning = String::new();
-        for change in &self.changes {
-            let attribute = change.attribute;
-            let old_text = string_attribute(record, attribute);
-            let new_text = &change.new_value.text;
-            descriptions.push(format!(
-                "{attribute} changes from \"{old_text}\" to \"{new_text}\""
-            ));
-            if let Some(id) = &change.new_value.derived_id
-                && id != self.target.id_in_partition()
-            {
-                new_id_warning = format!(
-                    " A create request with the new name will create a different record, with the id {id}."
-                );
-            }
+/// Describes the changes and how they affect create requests.
+fn summary(record: &Record, new: &[NewAttribute]) -> String {
+    let key = &record.key;
+    let mut descriptions = Vec::new();
+    let mut new_id_warning = String::new();
+    for NewAttribute { name, value } in new {
+        let (old_text, new_text) = (record.text(name).unwrap_or_default(), &value.text);
+        descriptions.push(format!(
+            "{name} changes from \"{old_text}\" to \"{new_text}\""
+        ));
+        if let Some(id) = &value.derived_id
+            && *id != key.id()
+        {
+            new_id_warning = format!(
+                " A create request with the new name will create a different record, with the id {id}."
+            );
         }
-        let display_name = &self.target.display_name;
-        let descriptions = descriptions.join(", and ");
-        format!(
-            "{display_name}: {descriptions}. A client that repeats its create request with the old values will get a 409.{new_id_warning}"
-        )
     }
+    let descriptions = descriptions.join(", and ");
+    format!(
+        "{key}: {descriptions}. A client that repeats its create request with the old values will get a 409.{new_id_warning}"
+    )
+}
 
-    /// Updates the record unless it has been written since it was read. Returns the updated record.
-    async fn update(&self, deployment: &Deployment, run: Run, record: &Value) -> Result<Value> {
-        let now = timestamp(SystemTime::now());
-        let mut expression =
-            "SET updated_at = :at, updated_by = :by, updated_request_id = :run".to_owned();
-        let mut values = vec![
-            (":at", now.as_str()),
-            (":by", &run.operator),
-            (":run", &run.id),
-        ];
-        for change in &self.changes {
-            expression += &format!(", {} = {}", change.attribute, change.placeholder);
-            values.push((change.placeholder, &change.new_value.text));
-        }
-        let record_if_unchanged = self.target.if_unchanged(record);
-        let updated = record_if_unchanged
-            .and("attribute_not_exists(removing_id)", &[])
-            .update(deployment, &expression, &values)
-            .await?;
-        if let Some(record) = updated {
-            return Ok(record);
-        }
+/// Updates the record unless it has been written since it was read. Returns the updated record.
+async fn update(
+    deployment: &Deployment,
+    run: Run,
+    record: &Record,
+    new: Vec<NewAttribute>,
+) -> Result<Record> {
+    let mut assignments = vec![
+        set("updated_at", timestamp(SystemTime::now())),
+        set("updated_by", &run.operator),
+        set("updated_request_id", &run.id),
+    ];
+    for NewAttribute { name, value } in new {
+        assignments.push(set(name, value.text));
+    }
+    let write = Write::update(&record.key, assignments)
+        .if_unchanged(record, &LAST_WRITE)
+        .if_missing("removing_id");
+    match send(deployment, write).await? {
+        Outcome::Done(updated) => updated.context("DynamoDB did not return the edited record"),
         // An earlier attempt by this run may have succeeded even though its response was lost.
-        match self.target.find(deployment).await? {
-            Some(current) if current["updated_request_id"] == run.id => Ok(current),
-            _ => bail!(self.target.conflict_message()),
-        }
+        Outcome::Refused(Refusal {
+            existing: Some(existing),
+            ..
+        }) if existing.text("updated_request_id") == Some(&run.id) => Ok(existing),
+        Outcome::Refused(refusal) => Err(refusal.into_error()),
     }
 }

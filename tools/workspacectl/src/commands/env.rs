@@ -5,7 +5,12 @@ use anyhow::Result;
 use serde_json::Value;
 use workspace_management::store::Table;
 
-use crate::{message::print_message, output::print_json_or_text, session::Session};
+use crate::{
+    context::{Context, GlobalOptions},
+    deployment::Place,
+    message::print_message,
+    output::print_json_or_text,
+};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -14,13 +19,16 @@ Examples:
   cargo lambda watch --env-file target/local.env";
 
 /// Prints a line `NAME=value` for each variable, or a JSON object.
-pub(crate) async fn execute(session: &Session) -> Result<()> {
-    let deployment = session.deployment().await?;
+pub(crate) async fn execute(options: GlobalOptions) -> Result<()> {
+    let Context {
+        deployment,
+        options,
+    } = options.connect().await?;
     let mut variables: Vec<(&str, &str)> = Table::ALL
         .iter()
         .map(|table| (table.env_variable, deployment.table_name(*table)))
         .collect();
-    if let Some(dynamodb_url) = &deployment.local_service_dynamodb_url {
+    if let Place::LocalService { dynamodb_url } = &deployment.place {
         // A local DynamoDB accepts any region and credentials.
         variables.extend([
             ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_url.as_str()),
@@ -40,5 +48,5 @@ pub(crate) async fn execute(session: &Session) -> Result<()> {
         .iter()
         .map(|(name, value)| format!("{name}={value}"));
     let text = Vec::from_iter(lines).join("\n");
-    print_json_or_text(&Value::from_iter(variables), &text, session)
+    print_json_or_text(&Value::from_iter(variables), &text, &options)
 }

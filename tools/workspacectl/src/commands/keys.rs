@@ -3,21 +3,21 @@
 mod create;
 mod key_arguments;
 mod list;
+mod new_key;
 mod revoke;
-mod rotate;
+pub(crate) mod rotate;
+
+use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-pub use self::create::{Args as CreateArgs, NewKey};
-pub use self::key_arguments::Expiry;
+pub use self::{
+    key_arguments::Expiry,
+    new_key::{KeyRequest, NewKey},
+};
 
 use self::key_arguments::{KeyArgs, read_key_ids};
-use crate::{
-    key_record,
-    organization::{self, org_ids},
-    output::print_rows,
-    session::Session,
-};
+use crate::{context::GlobalOptions, key_record, organization, output::print_rows};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -51,32 +51,34 @@ const KEY_COLUMNS: [&str; 10] = [
     "last_four", "created_at", "replaced_by", "revoked_at", "operations",
 ];
 
-pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
+pub(crate) async fn execute(command: Command, options: GlobalOptions) -> Result<()> {
     match command {
-        Command::Create(args) => create::execute(args, session).await,
-        Command::List(args) => list::execute(args, session).await,
-        Command::Check(args) => check(&args, session).await,
-        Command::Rotate(args) => rotate::execute(args, session).await,
-        Command::Revoke(args) => revoke::execute(args, session).await,
+        Command::Create(args) => create::execute(args, options).await,
+        Command::List(args) => list::execute(args, options).await,
+        Command::Check(args) => check(&args, options).await,
+        Command::Rotate(args) => rotate::execute(args, options).await,
+        Command::Revoke(args) => revoke::execute(args, options).await,
     }
 }
 
 /// Shows keys and says which of their organizations are not enabled. Does not check the secrets.
-async fn check(args: &KeyArgs, session: &Session) -> Result<()> {
+async fn check(args: &KeyArgs, options: GlobalOptions) -> Result<()> {
     let ids = read_key_ids(&args.keys_or_ids)?;
-    let deployment = session.deployment().await?;
-    let records = key_record::require_records(deployment, &ids).await?;
-    let outputs: Vec<_> = records.into_iter().map(key_record::into_output).collect();
-    print_rows(&outputs, &KEY_COLUMNS, session)?;
-    for org in org_ids(&outputs) {
-        let state = match organization::find(deployment, org).await? {
-            Some(organization) if organization.record.is_enabled() => {
-                continue;
-            }
-            Some(organization) => organization::state_name(organization.record.state()),
+    let context = options.connect().await?;
+    let records = key_record::require(&context.deployment, &ids).await?;
+    let outputs: Vec<_> = records.iter().map(key_record::to_output).collect();
+    print_rows(&outputs, &KEY_COLUMNS, &context.options)?;
+    let orgs: BTreeSet<_> = records
+        .iter()
+        .filter_map(|key| key.text("org_id"))
+        .collect();
+    for org in orgs {
+        let state = match organization::find(&context.deployment, org).await? {
+            Some(organization) if organization.fields.is_enabled() => continue,
+            Some(organization) => organization::state_name(organization.fields.state()),
             None => "not registered",
         };
-        session.report(&format!(
+        context.report(&format!(
             "the organization {org} is {state}: its keys are not accepted"
         ));
     }

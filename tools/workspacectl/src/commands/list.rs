@@ -5,18 +5,19 @@ use clap::builder::NonEmptyStringValueParser;
 use workspace_management::store::Table;
 use workspace_records::{
     columns::columns,
+    item::to_json,
     kinds::{Kind, api_tables},
 };
 
 use crate::{
     arguments::{parse_identifier, table_parser},
+    context::{Context, GlobalOptions},
     deployment::Deployment,
     errors::UsageError,
     message::print_message,
     organization,
     output::print_listing,
-    read::{self, Listing, PageArgs, Reader},
-    session::Session,
+    read::{self, LimitArgs, Listing, Scope},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -24,7 +25,7 @@ Examples:
   workspacectl list teams --org acme --project apollo
   workspacectl list members --org acme --project apollo --team research-team --json
   workspacectl list members --org acme --user ada@example.com
-  workspacectl list models --limit 100 --after CURSOR    # the cursor that the previous page printed";
+  workspacectl list models --limit 100";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -44,51 +45,53 @@ pub(crate) struct Args {
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]
-    page: PageArgs,
+    limit: LimitArgs,
 }
 
-pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     let table = args.table;
     let org = args.org.clone();
     let ids = partition_key_ids(table, [args.org, args.project, args.team])?;
     if args.user.is_some() && table != Table::TEAM_MEMBERS {
         return Err(UsageError("only members can be filtered by --user".to_owned()).into());
     }
-    if !ids.is_empty() {
-        let attribute = table.primary_key_attributes[0];
-        args.page.check_cursor(attribute, &ids.join("#"))?;
-    }
-    let deployment = session.deployment().await?;
-    let listing = match (&args.user, &org) {
+    let Context {
+        deployment,
+        options,
+    } = options.connect().await?;
+    let Listing { items, is_cut } = match (&args.user, &ids[..]) {
         // `--user` requires `--org`.
-        (Some(user), Some(org)) => memberships(deployment, org, user).await?,
+        (Some(user), [org, ..]) => memberships(&deployment, org, user).await?,
         _ => {
-            let reader = make_reader(deployment, table, &ids).await?;
-            reader.with_page(args.page).read(deployment).await?
+            scope(&deployment, table, &ids)
+                .await?
+                .list(&deployment, args.limit)
+                .await?
         }
     };
     // An empty list can mean a mistyped id, so check that the organization exists.
-    if listing.records.is_empty() {
+    if items.is_empty() {
         if let Some(org) = &org {
-            organization::require(deployment, org).await?;
+            organization::require(&deployment, org).await?;
         }
         print_message(&format!("no {} match the options", Kind::of(table).plural));
     }
-    let columns = columns(table, &listing.records);
-    print_listing(&listing, &columns, session)
+    let records: Vec<_> = items.into_iter().map(to_json).collect();
+    print_listing(&records, is_cut, &columns(table, &records), &options)
 }
 
 /// The memberships of a user. Reads each record, because the index can still list deleted ones.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Listing> {
-    let mut records = Vec::new();
-    for partition in read::member_partitions_of_user(deployment, org, user).await? {
-        let primary_key = [partition.as_str(), user];
-        records.extend(read::find(deployment, Table::TEAM_MEMBERS, &primary_key).await?);
+    let mut items = Vec::new();
+    for member in Scope::user_in_index(org, user).read(deployment).await? {
+        items.extend(
+            read::find(deployment, &member.key)
+                .await?
+                .map(|member| member.item),
+        );
     }
-    Ok(Listing {
-        records,
-        ..Listing::default()
-    })
+    let is_cut = false;
+    Ok(Listing { items, is_cut })
 }
 
 /// The ids given with `--org`, `--project` and `--team`. Fails if one does not apply to the kind.
@@ -106,19 +109,17 @@ fn partition_key_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<Strin
     Ok(ids)
 }
 
-/// Makes a reader of the records with these ids. If the ids are not a whole partition key, finds
-/// the partitions in an index.
-async fn make_reader(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Reader> {
+/// The records with these ids. If the ids are not a whole partition key, finds the partitions in an
+/// index.
+async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Scope> {
     Ok(match ids {
-        [] => Reader::all(table),
+        [] => Scope::all(table),
         _ if ids.len() == Kind::of(table).partition_key_parts.len() => {
-            Reader::partition(table, &ids.join("#"))
+            Scope::partition(table, &ids.join("#"))
         }
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
-            let partitions =
-                read::find_partitions_via_teams_index(deployment, table, org, project).await?;
-            Reader::partitions(table, partitions)
+            Scope::teams_or_members(deployment, table, org, project).await?
         }
     })
 }

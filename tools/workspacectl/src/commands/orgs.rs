@@ -14,12 +14,13 @@ use workspace_records::kinds::Kind;
 use self::change_state::StateChange;
 use crate::{
     arguments::{ORG_HELP, parse_identifier},
+    context::{Context, GlobalOptions},
     deployment::Deployment,
     export::ExportWriter,
     organization,
     output::{print_json, print_listing, print_rows},
-    read::{PageArgs, Reader, org_readers_via_teams_index},
-    session::Session,
+    read::{LimitArgs, Scope, organization_scopes_via_teams},
+    record::Record,
     text::pluralize,
     wait::WaitArgs,
 };
@@ -37,7 +38,7 @@ pub(crate) enum Command {
     Create(create::Args),
     /// List the registered organizations
     #[command(after_help = "Example:\n  workspacectl orgs list --limit 100 --json")]
-    List(PageArgs),
+    List(LimitArgs),
     /// Show an organization: whether it is enabled, who changed that, and how many records it has
     ///
     /// Counting reads every record of the organization and the API keys of all organizations. The
@@ -72,7 +73,7 @@ pub(crate) enum Command {
     Export {
         #[arg(value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
-        /// The new file, called FILE.partial until it is complete; `-` is standard output
+        /// The new file; `-` is standard output
         #[arg(long, value_name = "FILE", default_value = "-")]
         out: PathBuf,
     },
@@ -93,71 +94,79 @@ const SHOW_COLUMNS: [&str; 8] = [
     "disabled_at", "disabled_by", "enabled_at", "enabled_by",
 ];
 
-pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
+pub(crate) async fn execute(command: Command, options: GlobalOptions) -> Result<()> {
     match command {
-        Command::Create(args) => create::execute(args, session).await,
-        Command::List(args) => list(args, session).await,
-        Command::Show { org } => show(&org, session).await,
+        Command::Create(args) => create::execute(args, options).await,
+        Command::List(args) => list(args, options).await,
+        Command::Show { org } => show(&org, options).await,
         Command::Disable {
             org,
             no_wait,
             wait_args,
         } => {
             let wait_args = if no_wait { None } else { Some(wait_args) };
-            change_state::execute(&org, StateChange::Disable, wait_args, session).await
+            change_state::execute(&org, StateChange::Disable, wait_args, options).await
         }
         Command::Enable { org } => {
-            change_state::execute(&org, StateChange::Enable, None, session).await
+            change_state::execute(&org, StateChange::Enable, None, options).await
         }
-        Command::Export { org, out } => export(&org, &out, session).await,
-        Command::Erase(args) => erase::execute(args, session).await,
+        Command::Export { org, out } => export(&org, &out, options).await,
+        Command::Erase(args) => erase::execute(args, options).await,
     }
 }
 
-async fn list(args: PageArgs, session: &Session) -> Result<()> {
-    let reader = Reader::all(Table::ORGANIZATIONS).with_page(args);
-    let mut listing = reader.read(session.deployment().await?).await?;
-    for record in &mut listing.records {
-        *record = organization::into_output(organization::parse(record.take())?);
+async fn list(args: LimitArgs, options: GlobalOptions) -> Result<()> {
+    let context = options.connect().await?;
+    let scope = Scope::all(Table::ORGANIZATIONS);
+    let listing = scope.list(&context.deployment, args).await?;
+    let mut outputs = Vec::new();
+    for item in listing.items {
+        let organization = Record::new(Table::ORGANIZATIONS, item)?.parse()?;
+        outputs.push(organization::to_output(&organization));
     }
-    print_listing(&listing, &LIST_COLUMNS, session)
+    print_listing(&outputs, listing.is_cut, &LIST_COLUMNS, &context.options)
 }
 
-async fn show(org: &str, session: &Session) -> Result<()> {
-    let deployment = session.deployment().await?;
-    let mut record = organization::into_output(organization::require(deployment, org).await?);
-    let counts = count_records(deployment, org).await?;
-    if session.global_args.json {
-        record["records"] = counts;
-        return print_json(&record);
+async fn show(org: &str, options: GlobalOptions) -> Result<()> {
+    let Context {
+        deployment,
+        options,
+    } = options.connect().await?;
+    let organization = organization::require(&deployment, org).await?;
+    let mut output = organization::to_output(&organization);
+    let counts = count_records(&deployment, org).await?;
+    if options.json {
+        output["records"] = counts;
+        return print_json(&output);
     }
-    print_rows(&[record], &SHOW_COLUMNS, session)?;
+    print_rows(&[output], &SHOW_COLUMNS, &options)?;
     let tables = Table::ALL.iter();
     let counted_tables = tables.filter(|table| **table != Table::ORGANIZATIONS);
     let kinds: Vec<_> = counted_tables
         .map(|table| Kind::of(*table).plural)
         .collect();
-    print_rows(&[counts], &kinds, session)
+    print_rows(&[counts], &kinds, &options)
 }
 
-async fn export(org: &str, path: &Path, session: &Session) -> Result<()> {
+async fn export(org: &str, path: &Path, options: GlobalOptions) -> Result<()> {
     let mut export = ExportWriter::create(path)?;
-    let deployment = session.deployment().await?;
-    organization::require(deployment, org).await?;
-    let readers = org_readers_via_teams_index(deployment, org).await?;
-    let count = export.write_from(deployment, readers).await?;
+    let context = options.connect().await?;
+    organization::require(&context.deployment, org).await?;
+    let mut count = 0;
+    for scope in organization_scopes_via_teams(&context.deployment, org).await? {
+        count += export.write_scope(&context.deployment, &scope).await?;
+    }
     export.persist()?;
-    session.report(&format!("exported {} of {org}", pluralize(count, "record")));
+    context.report(&format!("exported {} of {org}", pluralize(count, "record")));
     Ok(())
 }
 
 /// Counts the records of an organization by kind.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
-    for reader in org_readers_via_teams_index(deployment, org).await? {
-        let table = reader.table;
-        if table != Table::ORGANIZATIONS {
-            counts[Kind::of(table).plural] = json!(reader.count(deployment).await?);
+    for scope in organization_scopes_via_teams(deployment, org).await? {
+        if scope.table != Table::ORGANIZATIONS {
+            counts[Kind::of(scope.table).plural] = json!(scope.count(deployment).await?);
         }
     }
     Ok(counts)

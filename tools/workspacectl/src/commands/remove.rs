@@ -11,16 +11,19 @@ use std::{
 use anyhow::{Result, bail};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
-use workspace_management::store::{Table, timestamp};
+use workspace_management::store::timestamp;
+use workspace_records::primary_key::PrimaryKey;
 
 use crate::{
-    arguments::{ORG_HELP, is_dash, parse_identifier},
+    arguments::{DataStoreArgs, ORG_HELP, ProjectArgs, is_dash, parse_identifier},
+    context::{GlobalOptions, Run},
+    deployment::Deployment,
     export::{ExportWriter, check_export},
     output::print_json_or_text,
-    session::{Run, Session},
-    target::{DataStoreArgs, ProjectArgs, Target},
+    read,
+    record::{LAST_WRITE, Record},
     text::escape,
-    wait::WaitArgs,
+    write::{Outcome, Write, send},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -35,9 +38,8 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Export the records to this new file before deleting them. `restore` can copy them
-    /// back. The file is called FILE.partial until the first deletion. `-` is standard output,
-    /// which then has nothing else
+    /// Export the records to this new file before deleting them. `restore` can copy them back. `-`
+    /// is standard output, which then has nothing else
     #[arg(long, value_name = "FILE", global = true)]
     export: Option<PathBuf>,
     #[command(subcommand)]
@@ -68,17 +70,9 @@ pub(crate) enum Command {
     },
     /// Remove teams and their members, after waiting until the function's caches have expired
     #[command(
-        after_help = "Examples:\n  workspacectl remove team --org globex --project apollo docs\n  workspacectl remove team --org globex --project apollo docs ops --export teams.jsonl"
+        after_help = "Examples:\n  workspacectl remove team --org globex --project apollo docs\n  workspacectl remove team --org globex --project apollo docs ops --export teams.jsonl\n  workspacectl remove team --org globex --project apollo docs --cancel"
     )]
-    Team {
-        #[command(flatten)]
-        project_args: ProjectArgs,
-        /// The ids of the teams
-        #[arg(value_name = "TEAM", required = true, value_parser = parse_identifier)]
-        teams: Vec<String>,
-        #[command(flatten)]
-        wait_args: WaitArgs,
-    },
+    Team(team::Args),
     /// Remove a model from an organization
     #[command(after_help = "Example:\n  workspacectl remove model --org globex --type chat gpt-4o")]
     Model {
@@ -110,78 +104,80 @@ pub(crate) enum Command {
     LoggingInstance(ProjectArgs),
 }
 
-pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     let export_path = args.export.as_deref();
     check_export(export_path)?;
-    match args.command {
-        Command::Team {
-            project_args,
-            mut teams,
-            wait_args,
-        } => {
-            teams.sort();
-            teams.dedup();
-            team::execute(&project_args, &teams, wait_args, export_path, session).await
-        }
+    let key = match args.command {
+        Command::Team(args) => return team::execute(args, export_path, options).await,
         Command::Member {
             org,
             project: Some(project),
             team: Some(team),
             user,
             ..
-        } => {
-            let target = Target {
-                table: Table::TEAM_MEMBERS,
-                display_name: format!("the member {user} of the team {team}"),
-                primary_key: [format!("{org}#{project}#{team}"), user],
-            };
-            remove_record(&target, export_path, session).await
-        }
+        } => PrimaryKey::TeamMember {
+            org,
+            project,
+            team,
+            user,
+        },
         // With --all-teams.
         Command::Member { org, user, .. } => {
-            from_all_teams::execute(&org, &user, export_path, session).await
+            return from_all_teams::execute(&org, &user, export_path, options).await;
         }
         Command::Model {
             org,
             model_type,
             model_id,
-        } => {
-            let target = Target {
-                table: Table::MODELS,
-                display_name: format!("the model {model_id} of the type {model_type}"),
-                primary_key: [org, format!("{model_type}#{model_id}")],
-            };
-            remove_record(&target, export_path, session).await
-        }
-        Command::Voice { org, bot } => {
-            let target = Target {
-                table: Table::BOT_VOICES,
-                display_name: format!("the voice of the bot {bot}"),
-                primary_key: [org, bot],
-            };
-            remove_record(&target, export_path, session).await
-        }
-        Command::DataStore(args) => remove_record(&args.target(), export_path, session).await,
-        Command::LoggingInstance(args) => {
-            remove_record(&args.logging_instance_target(), export_path, session).await
-        }
-    }
+        } => PrimaryKey::Model {
+            org,
+            model_type,
+            model_id,
+        },
+        Command::Voice { org, bot } => PrimaryKey::BotVoice { org, bot },
+        Command::DataStore(args) => args.into_key(),
+        Command::LoggingInstance(args) => args.into_logging_instance_key(),
+    };
+    remove_record(&key, export_path, options).await
 }
 
 /// Removes one record. Asks for no confirmation, because the arguments name the record.
 async fn remove_record(
-    target: &Target,
+    key: &PrimaryKey,
     export_path: Option<&Path>,
-    session: &Session,
+    options: GlobalOptions,
 ) -> Result<()> {
-    let (deployment, run) = session.deployment_and_run().await?;
+    let context = options.connect().await?;
+    let run = context.begin_run().await?;
     let mut export = export_path.map(ExportWriter::create).transpose()?;
-    let Some(removed) = target.remove(deployment, export.as_mut()).await? else {
-        bail!("{} does not exist", target.display_name);
+    let Some(removed) = remove(&context.deployment, key, export.as_mut()).await? else {
+        bail!("{key} does not exist");
     };
-    session.report(&format!("{} was removed", target.display_name));
-    let id = target.id_in_partition();
-    print_removed(removed, &escape(id), &run, export_path, session)
+    context.report(&format!("{key} was removed"));
+    let id = escape(&key.id());
+    print_removed(removed.to_json(), &id, &run, export_path, &context.options)
+}
+
+/// Removes and returns a record, or `None` if there is none. Exports it first if requested. Fails if
+/// the record is written between the read and the delete.
+async fn remove(
+    deployment: &Deployment,
+    key: &PrimaryKey,
+    export: Option<&mut ExportWriter>,
+) -> Result<Option<Record>> {
+    let Some(record) = read::find(deployment, key).await? else {
+        return Ok(None);
+    };
+    if let Some(export) = export {
+        export.write(key.table(), record.item.clone())?;
+        export.persist()?;
+    }
+    let delete = Write::delete(key).if_unchanged(&record, &LAST_WRITE);
+    match send(deployment, delete).await? {
+        // An earlier attempt by the SDK may have deleted the record.
+        Outcome::Refused(refusal) if refusal.existing.is_some() => Err(refusal.into_error()),
+        _ => Ok(Some(record)),
+    }
 }
 
 /// With `--json`, prints what was removed, by whom and when. Otherwise prints the id. Prints nothing
@@ -191,7 +187,7 @@ fn print_removed(
     id: &str,
     run: &Run,
     export_path: Option<&Path>,
-    session: &Session,
+    options: &GlobalOptions,
 ) -> Result<()> {
     if export_path.is_some_and(is_dash) {
         return Ok(());
@@ -205,7 +201,7 @@ fn print_removed(
         record["removed_by"] = json!(run.operator);
         record["removed_request_id"] = json!(run.id);
     }
-    print_json_or_text(&removed, id, session)
+    print_json_or_text(&removed, id, options)
 }
 
 /// The sentence that says whether the removal can be undone.

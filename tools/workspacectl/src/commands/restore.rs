@@ -15,16 +15,14 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use serde_json::Value;
-use workspace_management::store::Table;
-use workspace_records::item::string_attribute;
+use workspace_management::store::{Item, Table};
 
 use self::{copy::Restore, source::Source};
 use crate::{
     arguments::{is_dash, parse_identifier, stdin, table_parser},
+    context::GlobalOptions,
     errors::UsageError,
     message::print_message,
-    session::Session,
     text::pluralize,
 };
 
@@ -33,7 +31,7 @@ Examples:
   workspacectl restore --from globex.jsonl --dry-run
   workspacectl restore --from globex.jsonl
   zcat globex.jsonl.gz | workspacectl restore --from -
-  workspacectl restore --from globex.jsonl --org globex --project apollo --team docs
+  workspacectl restore --from export.jsonl --org globex
   workspacectl restore --from TeamsTable-restored --to teams --all-orgs
   workspacectl restore --from KeysTable-restored --to keys --org globex";
 
@@ -69,12 +67,6 @@ struct RestoreFilter {
     /// Restore the records of all organizations
     #[arg(long, conflicts_with = "org")]
     all_orgs: bool,
-    /// Only teams, members and the logging instance of this project
-    #[arg(long, requires = "org", value_parser = parse_identifier)]
-    project: Option<String>,
-    /// Only this team and its members
-    #[arg(long, requires = "project", value_parser = parse_identifier)]
-    team: Option<String>,
 }
 
 impl RestoreFilter {
@@ -88,14 +80,11 @@ impl RestoreFilter {
         )))
     }
 
-    /// Whether to restore a record. An attribute that the record lacks counts as empty.
-    fn matches(&self, table: Table, record: &Value) -> bool {
-        let [org, project, team] =
-            ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
+    /// Whether to restore a record.
+    fn matches(&self, table: Table, item: &Item) -> bool {
+        let org = item.get("org_id").and_then(|value| value.as_s().ok());
         self.table.is_none_or(|wanted| wanted == table)
-            && self.org.as_ref().is_none_or(|wanted| wanted == org)
-            && self.project.as_ref().is_none_or(|wanted| wanted == project)
-            && self.team.as_ref().is_none_or(|wanted| wanted == team)
+            && (self.org.is_none() || self.org.as_ref() == org)
     }
 }
 
@@ -113,17 +102,17 @@ fn open(from: &str) -> Result<Option<Box<dyn Read>>> {
     Ok(None)
 }
 
-pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     let Args { from, filter, .. } = &args;
     let input = open(from)?;
     let from = if from == "-" { "standard input" } else { from };
     if input.is_none() {
         filter.check_options_for_table(from)?;
     }
-    let (deployment, run) = session.deployment_and_run().await?;
+    let context = options.connect().await?;
     let source = match input {
         Some(input) => Source::read_export(from, input, filter),
-        None => Source::scan_table(from, filter, deployment).await,
+        None => Source::scan_table(from, filter, &context.deployment).await,
     };
     let source = source.context("nothing was restored")?;
     source.check_single_org(from, filter)?;
@@ -139,18 +128,20 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     if source
         .records
         .keys()
-        .any(|(table, _)| *table == Table::API_KEYS)
+        .any(|key| key.table() == Table::API_KEYS)
     {
         print_message(
             "note: copying a key that was revoked after the backup makes it valid again: revoke such keys again",
         );
     }
+    let run = match args.dry_run {
+        true => None,
+        false => Some(context.begin_run().await?),
+    };
     let restore = Restore {
-        deployment,
+        context: &context,
         run,
         source,
-        is_dry_run: args.dry_run,
-        session,
     };
     restore.execute().await
 }

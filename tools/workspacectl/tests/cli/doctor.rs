@@ -141,7 +141,7 @@ type Change = fn(&mut Network);
 fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict() {
     let wrong_tables =
         "KEYS_TABLE is not set: it must be KeysTable; TEAMS_TABLE is ModelsTable instead of";
-    let cases: [(&str, &str, &str, Change); 6] = [
+    let cases: [(&str, &str, &str, Change); 7] = [
         ("API", "failed", "the URL of the API", |network| {
             network.stack.outputs.remove("ApiUrl");
         }),
@@ -179,6 +179,21 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
                 network.dynamodb.put(Table::API_KEYS, key);
             }
         }),
+        (
+            "API keys",
+            "warning",
+            "the key old000000001: its rotation was interrupted, so it does not expire: run",
+            |network| {
+                let acme = fixtures::organization("acme");
+                network.dynamodb.put(Table::ORGANIZATIONS, acme);
+                let mut old = json!(key_record(DEMO_KEY, "acme", "ci"));
+                let mut new = old.clone();
+                (old["key_id"], new["key_id"]) = (json!("old000000001"), json!("new000000001"));
+                old["replaced_by"] = new["key_id"].clone();
+                network.dynamodb.put(Table::API_KEYS, old);
+                network.dynamodb.put(Table::API_KEYS, new);
+            },
+        ),
     ];
     for (check, expected, text, change) in cases {
         let mut network = Network::with_api();

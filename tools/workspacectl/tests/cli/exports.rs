@@ -23,7 +23,10 @@ fn an_interrupted_erasure_blocks_its_file_and_the_organization() {
     fs::write(format!("{file}.partial"), "").unwrap();
 
     let enable = network.output("orgs enable acme");
-    assert_fails(&enable, "is being erased: it cannot be enabled again");
+    assert_fails(
+        &enable,
+        "is being erased: to stop that, run `workspacectl orgs erase acme --cancel`",
+    );
     let again = network.output(&format!("orgs erase acme --yes --wait 0 --export {file}"));
     assert_usage_error(
         &again,
@@ -49,7 +52,7 @@ fn an_erasure_that_another_run_has_finished_fails_and_keeps_no_export() {
         },
     );
 
-    assert_fails(&output, "another run has erased acme");
+    assert_fails(&output, "another run has deleted the organization acme");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
 }

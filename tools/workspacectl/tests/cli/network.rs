@@ -85,6 +85,16 @@ impl Network {
         }
     }
 
+    /// A network with the same DynamoDB, for commands that run while a hook has stopped another.
+    pub(crate) fn twin(&self) -> Self {
+        Self {
+            dynamodb: self.dynamodb.clone(),
+            runtime: Runtime::new().unwrap(),
+            behind: 0,
+            stack: Stack::new(),
+        }
+    }
+
     /// A network with an organization and a team that has these members.
     pub(crate) fn with_team(users: &[impl AsRef<str>]) -> Self {
         let network = Self::new();

@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 
 use serde_json::{Value, json};
+use test_support::fixtures;
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::store::Table;
 use workspace_records::kinds::Kind;
@@ -197,4 +198,22 @@ fn no_organization_is_registered_with_a_wrong_clock() {
             assert_fails(&output, error);
         }
     }
+}
+
+#[test]
+fn a_cancelled_erasure_leaves_the_organization_disabled() {
+    let network = Network::with_team(&["ada"]);
+    let mut acme = fixtures::disabled_organization("acme");
+    acme["erasing_id"] = json!(fixtures::RANDOM_ID);
+    network.dynamodb.put(Table::ORGANIZATIONS, acme);
+
+    let cancelled = network.json("orgs erase acme --cancel");
+
+    assert_eq!(cancelled["state"], "disabled");
+    assert_ne!(cancelled["disabled_at"], fixtures::CREATED_AT);
+    assert_eq!(cancelled["erasing_id"], Value::Null);
+    assert_eq!(network.json("orgs enable acme")["state"], "enabled");
+    let again = network.json("orgs erase acme --cancel");
+    assert_eq!(again["state"], "enabled");
+    assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
 }

@@ -1,6 +1,6 @@
 //! `remove`. The tests of `--export` are in `exports`.
 
-use std::fs;
+use std::{fs, sync::Arc, thread};
 
 use serde_json::{Value, json};
 use test_support::{faults::DENIED, fixtures};
@@ -97,6 +97,58 @@ fn a_removal_that_fails_halfway_prints_what_it_has_removed() {
     let teams = "remove team --project apollo docs ops --wait 0";
     assert_eq!(removed(teams, "docs"), json!([]));
     assert_eq!(removed(teams, "ops")[0]["team_id"], "docs");
+}
+
+/// The cancel arrives before the run begins to delete, before it deletes the member, or after.
+#[test]
+fn a_cancelled_removal_fails_and_what_is_left_stays() {
+    let cancel = "remove team --org acme --project apollo docs --cancel";
+    for (action, number, cancel_says, removed) in [
+        (
+            "UpdateItem",
+            2,
+            "no longer being removed. Nothing was deleted\n",
+            0,
+        ),
+        (
+            "TransactWriteItems",
+            4,
+            "members may have been deleted: `restore`",
+            0,
+        ),
+        (
+            "DeleteItem",
+            6,
+            "members may have been deleted: `restore`",
+            1,
+        ),
+    ] {
+        let network = Network::with_team(&["ada"]);
+        let twin = Arc::new(network.twin());
+        let remove = "remove team --org acme --project apollo docs --wait 0 --yes";
+        let output = network.hooked_output(remove, move |request| {
+            if request.number == number {
+                assert_eq!(request.action, action);
+                let twin = twin.clone();
+                let output = thread::spawn(move || twin.output(cancel)).join().unwrap();
+                let message = text(&output.stderr);
+                assert!(message.contains(cancel_says), "{message}");
+            }
+            None
+        });
+        let expected =
+            format!("the removal of the team docs was cancelled, after {removed} member");
+        assert_fails(&output, &expected);
+        let teams = network.dynamodb.records(Table::TEAMS);
+        assert_eq!(teams[0]["removing_id"], Value::Null);
+        let members = network.dynamodb.records(Table::TEAM_MEMBERS);
+        assert_eq!(members.len(), 1 - removed);
+        network.assert_valid_records();
+        let again = network.output(cancel);
+        assert!(again.status.success() && text(&again.stderr).contains("is not being removed"));
+        assert!(network.output(remove).status.success());
+        assert_fails(&network.output(cancel), "the team docs does not exist");
+    }
 }
 
 #[test]

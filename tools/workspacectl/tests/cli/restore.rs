@@ -254,13 +254,10 @@ fn only_the_records_in_the_scope_are_restored() {
     let from_table = "--from DataStoresTable --to data-stores";
     let table = |scope: &str| counts(&server, &format!("{from_table} {scope}"));
 
-    let team = "--org acme --project apollo --team docs";
-    assert_eq!(file(team), [2, 0, 0, 0]);
-    assert_eq!(server.count("TeamsTable"), 1);
-    assert_eq!(file("--org acme --project apollo"), [2, 2, 0, 0]);
+    assert_eq!(file("--org acme --to teams"), [3, 0, 0, 0]);
     assert_eq!(file("--org globex"), [1, 0, 0, 0]);
-    assert_eq!(file("--org acme --to members --dry-run"), [0, 2, 0, 1]);
-    assert_eq!(file("--all-orgs"), [3, 5, 0, 0]);
+    assert_eq!(file("--org acme --to members --dry-run"), [3, 0, 0, 0]);
+    assert_eq!(file("--all-orgs"), [4, 4, 0, 0]);
     assert_eq!(table("--org acme"), [0, 1, 0, 0]);
     assert_eq!(table("--all-orgs"), [0, 2, 0, 0]);
 

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use test_support::faults::DENIED;
+use workspace_management::store::Table;
 use workspace_records::{kinds::Kind, schemas};
 
-use crate::{new_file, server::Server};
+use crate::{network::Network, new_file, server::Server};
 
 #[test]
 fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() {
@@ -52,6 +54,24 @@ fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() 
     let remove = "remove team --org acme --project apollo research-team --yes";
     kill_when_marked(remove, "removing_id");
     look();
+    server.run("remove team --org acme --project apollo research-team --cancel");
+    look();
+    // Commands that fail when they have begun to delete.
+    let network = Network::with_team(&["ada"]);
+    network.disable_acme();
+    for line in [
+        "remove team --org acme --project apollo docs --yes --wait 0",
+        "orgs erase acme --without-export --yes --wait 0",
+    ] {
+        network.hooked_output(line, |request| {
+            (request.action == "TransactWriteItems").then_some(DENIED)
+        });
+    }
+    for table in [Table::ORGANIZATIONS, Table::TEAMS] {
+        let record = network.dynamodb.records(table).remove(0);
+        let names = record.as_object().unwrap().keys().cloned();
+        seen.get_mut(Kind::of(table).plural).unwrap().extend(names);
+    }
 
     for table in schemas::tables() {
         let described = schemas::schema(table)["properties"].as_object();

@@ -43,8 +43,8 @@ use workspace_management::{
 };
 use workspace_records::local::table_names;
 use workspacectl::{
+    context::Run,
     deployment::{Deployment, INDEX_PAUSE},
-    session::Run,
     wait::{SAFE_WAIT, WaitArgs},
 };
 

@@ -48,7 +48,7 @@ async fn check_variables(stack: &Stack, table_names: &TableNames) -> Result<Stat
         .function_name(stack.physical_id("Function")?)
         .send()
         .await
-        .request_context("cannot read the configuration of the function")?;
+        .aws_context("cannot read the configuration of the function")?;
     let variables = configuration
         .environment
         .and_then(|environment| environment.variables)
@@ -96,7 +96,7 @@ async fn check_recipients(stack: &Stack, topic_arn: Option<String>) -> Result<St
     let mut confirmed = 0;
     let mut unconfirmed = 0;
     while let Some(subscription) = subscriptions.next().await {
-        let subscription = subscription.request_context("cannot list the topic's subscriptions")?;
+        let subscription = subscription.aws_context("cannot list the topic's subscriptions")?;
         // An unconfirmed subscription has `PendingConfirmation` or `Deleted` instead of an ARN.
         match subscription.subscription_arn {
             Some(arn) if arn.starts_with("arn:") => confirmed += 1,

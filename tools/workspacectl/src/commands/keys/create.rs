@@ -1,29 +1,14 @@
 //! `keys create`: creates and prints an API key.
 
-use std::{
-    collections::HashSet,
-    time::{Duration, SystemTime},
-};
-
-use anyhow::{Context as _, Error, Result, bail, ensure};
+use anyhow::Result;
 use clap::builder::PossibleValuesParser;
-use serde_json::json;
-use workspace_management::{
-    operations::Operation,
-    records::{ApiKeyRecord, OrganizationState},
-    store::timestamp,
-};
-use workspace_records::item::new_key_record;
+use workspace_management::operations::Operation;
 
-use super::key_arguments::{Expiry, parse_expiry, parse_label};
-use crate::{
-    arguments::parse_identifier,
-    deployment::Deployment,
-    key_record, organization,
-    output::{JsonArray, is_stdout_discarded, print_or_fail_on_closed_pipe},
-    session::{Run, Session},
-    text::{escape_json, humanize},
+use super::{
+    key_arguments::{Expiry, parse_expiry, parse_label},
+    new_key::{KeyRequest, NewKey, check_can_print},
 };
+use crate::{arguments::parse_identifier, context::GlobalOptions};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -31,147 +16,34 @@ Examples:
   workspacectl keys create --org globex --expires 2027-01-31
   KEY=$(workspacectl keys create --org globex)";
 
-/// The arguments of `keys create`. `keys rotate` also builds them.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The id of the organization, which must be enabled
     #[arg(long, value_parser = parse_identifier)]
-    pub org: String,
+    org: String,
     /// A label that `keys list` shows
     #[arg(long, default_value = "", value_parser = parse_label)]
-    pub label: String,
+    label: String,
     /// When the key expires: a duration such as 90d or 12h, the end of a day such as 2027-01-31 (UTC),
     /// a time with its offset such as 2027-01-31T18:00+01:00, or `never`
     #[arg(long, value_name = "WHEN", default_value = "365d", value_parser = parse_expiry)]
-    pub expires: Expiry,
+    expires: Expiry,
     /// The operations that the key may call, separated by commas [default: all]
     #[arg(long, value_name = "OPERATIONS", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(Operation::ALL.iter().map(|operation| operation.name())))]
-    pub allow: Option<Vec<String>>,
+    allow: Option<Vec<String>>,
 }
 
-pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     check_can_print()?;
-    let (deployment, run) = session.deployment_and_run().await?;
-    let new_key = NewKey::issue(deployment, &run, args, None).await?;
-    new_key
-        .print_or_revoke(deployment, &run, None, session)
-        .await
-}
-
-/// Checks that a key can be printed, before one is created.
-pub(crate) fn check_can_print() -> Result<()> {
-    ensure!(
-        !is_stdout_discarded()?,
-        "no key was created, because standard output is closed or /dev/null, and a key is printed only once"
-    );
-    Ok(())
-}
-
-/// A new key whose record is stored.
-pub struct NewKey {
-    /// The key itself. Only its hash is stored, so the key is lost if it is not printed.
-    pub key: String,
-    pub(super) record: ApiKeyRecord,
-}
-
-impl NewKey {
-    /// Generates a key and stores its record for the current registration of the organization. If
-    /// the new key replaces an old one, also stores the new id in the record of the old key. Fails
-    /// unless these conditions hold:
-    ///
-    /// - The organization is enabled, and its registration has not changed.
-    /// - The old key has this registration, is not revoked, and was not replaced since it was read.
-    pub async fn issue(
-        deployment: &Deployment,
-        run: &Run,
-        args: Args,
-        old_record: Option<&ApiKeyRecord>,
-    ) -> Result<Self> {
-        let org = &args.org;
-        let organization = organization::require(deployment, org).await?;
-        let state = organization.record.state();
-        if state != OrganizationState::Enabled {
-            bail!(
-                "no key can be created, because {org} is {}",
-                organization::state_name(state)
-            );
-        }
-        let Some(registration_id) = organization.record.registration_id.as_deref() else {
-            bail!(
-                "the record of {org} has no request_id, which keys need: set it to a random value"
-            );
-        };
-        let key = key_record::random_key()?;
-        let now = SystemTime::now();
-        let expires_at = args.expires.resolve(now).map_err(Error::msg)?;
-        let label = &args.label;
-        let mut record = new_key_record(&key, org, registration_id, label, &timestamp(now))
-            .context("the new key is malformed")?;
-        record.operations = args.allow.map(|operations| {
-            let mut seen = HashSet::new();
-            let operations = operations.into_iter();
-            let distinct = operations.filter(|operation| seen.insert(operation.clone()));
-            distinct.collect()
-        });
-        record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
-        let lifetime = expires_at.and_then(|at| at.duration_since(now).ok());
-        record.created_by = Some(run.operator.clone());
-        record.run_id = Some(run.id.clone());
-        record.lifetime_seconds = lifetime.map(|lifetime| lifetime.as_secs());
-        record.predecessor_id = old_record.map(|old_record| old_record.key_id.clone());
-        key_record::insert_and_link_old(deployment, &record, registration_id, old_record).await?;
-        Ok(Self { key, record })
-    }
-
-    /// Prints the key, with `--json` as the next entry of the array, if there is one. If that fails,
-    /// revokes the key, because it cannot be printed again.
-    pub(super) async fn print_or_revoke(
-        &self,
-        deployment: &Deployment,
-        run: &Run,
-        array: Option<&mut JsonArray>,
-        session: &Session,
-    ) -> Result<()> {
-        let text = if session.global_args.json {
-            let mut record = key_record::into_output(serde_json::to_value(&self.record)?);
-            record["key"] = json!(self.key);
-            match array {
-                Some(array) => array.next_line(&record),
-                None => escape_json(&record.to_string()),
-            }
-        } else {
-            self.key.clone()
-        };
-        if let Err(error) = print_or_fail_on_closed_pipe(&text) {
-            let id = &self.record.key_id;
-            let result = key_record::revoke(deployment, id, run).await;
-            result.with_context(|| {
-                format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
-            })?;
-            bail!("cannot print the key, so it was revoked: {error}");
-        }
-        session.report(&self.summary());
-        Ok(())
-    }
-
-    /// Describes the key: its organization, expiry and operations.
-    fn summary(&self) -> String {
-        let record = &self.record;
-        let validity = match (&record.expires_at, record.lifetime_seconds) {
-            (Some(at), Some(seconds)) => {
-                let lifetime = humanize(Duration::from_secs(seconds));
-                format!("is valid until {at} (for {lifetime})")
-            }
-            _ => "does not expire".to_owned(),
-        };
-        let operations = match &record.operations {
-            Some(operations) => operations.join(", "),
-            None => "every operation".to_owned(),
-        };
-        format!(
-            "the key {} of {} {validity} and may call {operations}. Store it now: it cannot be printed again",
-            record.key_id, record.org_id
-        )
-    }
+    let context = options.connect().await?;
+    let run = context.begin_run().await?;
+    let request = KeyRequest {
+        org: args.org,
+        label: args.label,
+        expiry: args.expires,
+        operations: args.allow,
+    };
+    let new_key = NewKey::issue(&context.deployment, &run, request, None).await?;
+    new_key.print_or_revoke(&context, &run, None).await
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use serde::Deserialize as _;
 use serde_json::json;
 use workspace_management::{
     records::{ApiKeyRecord, ApiKeyState},
@@ -14,10 +13,11 @@ use workspace_management::{
 use super::{KEY_COLUMNS, key_arguments::parse_duration};
 use crate::{
     arguments::parse_identifier,
+    context::GlobalOptions,
     key_record, organization,
     output::print_listing,
-    read::{PageArgs, Reader},
-    session::Session,
+    read::{LimitArgs, Scope},
+    record::Record,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_parser = state_parser())]
     state: Option<ApiKeyState>,
     #[command(flatten)]
-    page: PageArgs,
+    limit: LimitArgs,
 }
 
 /// A parser of a state, as it is printed.
@@ -48,35 +48,32 @@ fn state_parser() -> impl TypedValueParser<Value = ApiKeyState> {
         .try_map(|name| serde_json::from_value(json!(name)))
 }
 
-pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
-    if let Some(org) = &args.org {
-        args.page.check_cursor("org_id", org)?;
-    }
-    let deployment = session.deployment().await?;
-    let reader = match &args.org {
-        Some(org) => {
-            Reader::partition(Table::API_KEYS, org).with_index("by_organization", "org_id")
-        }
-        None => Reader::all(Table::API_KEYS),
+pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
+    let context = options.connect().await?;
+    let scope = match &args.org {
+        Some(org) => Scope::organization_in_index(Table::API_KEYS, org),
+        None => Scope::all(Table::API_KEYS),
     };
-    let mut listing = reader.with_page(args.page).read(deployment).await?;
+    let listing = scope.list(&context.deployment, args.limit).await?;
     // An empty list can mean a mistyped id, so check that the organization exists.
-    if listing.records.is_empty()
+    if listing.items.is_empty()
         && let Some(org) = &args.org
     {
-        organization::require(deployment, org).await?;
+        organization::require(&context.deployment, org).await?;
     }
-    let records = &mut listing.records;
+    let mut keys = Vec::new();
+    for item in listing.items {
+        keys.push(Record::new(Table::API_KEYS, item)?);
+    }
     if let Some(state) = args.state {
-        records.retain(|record| key_record::state_of(record) == state);
+        keys.retain(|key| key_record::state_of(key) == state);
     }
     if let Some(period) = args.expiring {
-        records.retain(|record| {
-            let key = ApiKeyRecord::deserialize(record);
-            key.is_ok_and(|key| key_record::is_active_and_expires_within(&key, period))
+        keys.retain(|key| {
+            let key = key.clone().parse::<ApiKeyRecord>();
+            key.is_ok_and(|key| key_record::is_active_and_expires_within(&key.fields, period))
         });
     }
-    let records = listing.records.into_iter();
-    listing.records = records.map(key_record::into_output).collect();
-    print_listing(&listing, &KEY_COLUMNS, session)
+    let outputs: Vec<_> = keys.iter().map(key_record::to_output).collect();
+    print_listing(&outputs, listing.is_cut, &KEY_COLUMNS, &context.options)
 }

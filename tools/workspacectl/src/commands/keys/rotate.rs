@@ -9,21 +9,22 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context as _, Result, bail, ensure};
 use workspace_management::{
     records::{ApiKeyRecord, ApiKeyState},
-    store::{MAX_CACHE_TTL, Table, timestamp},
+    store::{MAX_CACHE_TTL, timestamp},
 };
 
 use super::{
-    create::{self, NewKey, check_can_print},
     key_arguments::{Expiry, KeyArgs, parse_expiry, parse_overlap, read_key_ids},
+    new_key::{KeyRequest, NewKey, check_can_print},
 };
 use crate::{
+    context::{Context, GlobalOptions, Run},
     deployment::Deployment,
     key_record,
     output::JsonArray,
     read,
-    session::{Run, Session},
+    record::Stored,
     text::humanize,
-    write::GuardedRecord,
+    write::{Write, send, set},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -39,46 +40,51 @@ pub(crate) struct Args {
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
-    /// When the new key expires: a duration, a date, or `never` [default: the same lifetime
-    /// as the old key or, if that is not recorded, the same expiry]
+    /// When the new key expires: a duration, a date, or `never`. Required if it is not recorded for
+    /// how long the old key was issued [default: the same lifetime as the old key]
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
 }
 
-pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     let ids = read_key_ids(&args.key_args.keys_or_ids)?;
     check_can_print()?;
-    let (deployment, run) = session.deployment_and_run().await?;
-    let mut records_to_rotate = Vec::new();
+    let context = options.connect().await?;
+    let run = context.begin_run().await?;
+    let mut keys_to_rotate = Vec::new();
     let mut already_replaced_messages = Vec::new();
-    for stored in key_record::require_records(deployment, &ids).await? {
-        let record: ApiKeyRecord = serde_json::from_value(stored.clone())
-            .with_context(|| format!("the record of the key {} is malformed", stored["key_id"]))?;
-        let id = &record.key_id;
+    for record in key_record::require(&context.deployment, &ids).await? {
+        let key: Stored<ApiKeyRecord> = record.parse()?;
+        let id = &key.fields.key_id;
         ensure!(
             !matches!(
-                record.state(SystemTime::now()),
+                key.fields.state(SystemTime::now()),
                 ApiKeyState::Revoked | ApiKeyState::Expired
             ),
             "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
         );
         // Rotates the other keys first, and then fails for those that were already replaced.
-        match find_unrevoked_successor(deployment, &record).await? {
-            Some(successor_id) => already_replaced_messages.push(format!(
-                "the key {id} was already replaced by {successor_id}: use the new key or, if it is lost, revoke it and rotate {id} again"
-            )),
-            None => records_to_rotate.push(record),
+        if let Some(successor_id) =
+            find_unrevoked_successor(&context.deployment, &key.fields).await?
+        {
+            already_replaced_messages.push(already_replaced_message(&key.fields, successor_id));
+            continue;
         }
+        let expiry = match args.expires {
+            Some(expiry) => expiry,
+            None => same_lifetime(&key.fields)?,
+        };
+        keys_to_rotate.push((key, expiry));
     }
     let mut array = JsonArray::default();
-    let result = async {
-        for old_record in &records_to_rotate {
-            rotate(deployment, &run, old_record, &args, &mut array, session).await?;
+    let mut result = Ok(());
+    for (old_key, expiry) in keys_to_rotate {
+        result = rotate(&context, &run, &old_key, expiry, args.overlap, &mut array).await;
+        if result.is_err() {
+            break;
         }
-        anyhow::Ok(())
-    };
-    let result = result.await;
-    let closed = array.close(session);
+    }
+    let closed = array.close(&context.options);
     result?;
     closed?;
     ensure!(
@@ -91,100 +97,108 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
 /// The id of the key that has replaced a key. `None` if there is none, or if it is revoked.
 async fn find_unrevoked_successor<'a>(
     deployment: &Deployment,
-    record: &'a ApiKeyRecord,
+    old_key: &'a ApiKeyRecord,
 ) -> Result<Option<&'a str>> {
-    let Some(successor_id) = &record.successor_id else {
+    let Some(successor_id) = &old_key.successor_id else {
         return Ok(None);
     };
-    let successor = read::find(deployment, Table::API_KEYS, &[successor_id]).await?;
-    match successor {
-        Some(record) if record.get("revoked_at").is_none() => Ok(Some(successor_id)),
-        _ => Ok(None),
+    let successor = read::find(deployment, &key_record::key(successor_id)).await?;
+    Ok(successor
+        .filter(|successor| !successor.has("revoked_at"))
+        .map(|_| successor_id.as_str()))
+}
+
+/// What to say about a key that has an unrevoked successor.
+fn already_replaced_message(old_key: &ApiKeyRecord, successor_id: &str) -> String {
+    let id = &old_key.key_id;
+    let mut message = format!(
+        "the key {id} was already replaced by {successor_id}: use the new key or, if it is lost, revoke it and rotate {id} again"
+    );
+    if old_key.replaced_at.is_none() {
+        message += &format!(
+            ". The old key is still valid: {}",
+            unfinished_rotation_message(old_key)
+        );
     }
+    message
+}
+
+/// What to say about a key whose rotation was interrupted before the key got its new expiry.
+pub(crate) fn unfinished_rotation_message(old_key: &ApiKeyRecord) -> String {
+    let id = &old_key.key_id;
+    let end = match &old_key.expires_at {
+        Some(at) => format!("is valid until {at}"),
+        None => "does not expire".to_owned(),
+    };
+    format!(
+        "its rotation was interrupted, so it {end}: run `workspacectl keys revoke {id}` when clients use the new key"
+    )
 }
 
 async fn rotate(
-    deployment: &Deployment,
+    context: &Context,
     run: &Run,
-    old_record: &ApiKeyRecord,
-    args: &Args,
+    old_key: &Stored<ApiKeyRecord>,
+    expiry: Expiry,
+    overlap: Duration,
     array: &mut JsonArray,
-    session: &Session,
 ) -> Result<()> {
-    let id = &old_record.key_id;
-    let expiry = match args.expires {
-        Some(expiry) => expiry,
-        None => default_expiry(old_record)?,
+    let id = &old_key.fields.key_id;
+    let request = KeyRequest {
+        org: old_key.fields.org_id.clone(),
+        label: old_key.fields.label.clone(),
+        expiry,
+        operations: old_key.fields.operations.clone(),
     };
-    let new_args = create::Args {
-        org: old_record.org_id.clone(),
-        label: old_record.label.clone(),
-        expires: expiry,
-        allow: old_record.operations.clone(),
-    };
-    let new_key = NewKey::issue(deployment, run, new_args, Some(old_record))
+    let new_key = NewKey::issue(&context.deployment, run, request, Some(old_key))
         .await
         .with_context(|| format!("cannot replace the key {id}"))?;
-    new_key
-        .print_or_revoke(deployment, run, Some(array), session)
-        .await?;
-    schedule_expiry(deployment, run, old_record, &new_key, args.overlap, session)
+    new_key.print_or_revoke(context, run, Some(array)).await?;
+    schedule_expiry(context, run, &old_key.fields, &new_key, overlap)
         .await
         .with_context(|| format!("both keys are valid: revoke {id} when clients use the new key"))
 }
 
 /// Lets a replaced key expire at the end of the overlap, unless it expires earlier.
 async fn schedule_expiry(
-    deployment: &Deployment,
+    context: &Context,
     run: &Run,
-    old_record: &ApiKeyRecord,
+    old_key: &ApiKeyRecord,
     new_key: &NewKey,
     overlap: Duration,
-    session: &Session,
 ) -> Result<()> {
-    let id = &old_record.key_id;
+    let id = &old_key.key_id;
     let now = SystemTime::now();
     let mut expires_at = now + overlap;
-    if let Some(current) = &old_record.expires_at {
+    if let Some(current) = &old_key.expires_at {
         expires_at = expires_at.min(humantime::parse_rfc3339(current)?);
     }
     let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
-    let new_id = new_key.record.key_id.as_str();
-    let key_if_replaced = GuardedRecord::if_exists(Table::API_KEYS, &[id])
-        .and("replaced_by = :new", &[(":new", new_id)]);
-    let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :by";
-    let replaced_at = timestamp(now);
-    let values = [
-        (":at", expires_at.as_str()),
-        (":now", &replaced_at),
-        (":by", &run.operator),
+    let assignments = [
+        set("expires_at", &expires_at),
+        set("replaced_at", timestamp(now)),
+        set("replaced_by_operator", &run.operator),
     ];
-    let updated = key_if_replaced
-        .update(deployment, expression, &values)
-        .await?;
-    updated.with_context(|| format!("another command has changed the key {id}"))?;
-    session.report(&format!(
+    let write = Write::update(&key_record::key(id), assignments)
+        .if_equal("replaced_by", &new_key.stored.fields.key_id)
+        .or_say(format!("another command has changed the key {id}"));
+    send(&context.deployment, write).await?.done()?;
+    context.report(&format!(
         "the old key {id} is valid until {expires_at}. For up to {} longer, the function can accept it if it has cached it",
         humanize(MAX_CACHE_TTL)
     ));
     Ok(())
 }
 
-/// The expiry of the new key without `--expires`: the lifetime of the old key or, if that is not
-/// recorded, its original expiry. Fails if a rotation may have changed the expiry of that key.
-fn default_expiry(old_record: &ApiKeyRecord) -> Result<Expiry> {
-    if let Some(seconds) = old_record.lifetime_seconds {
-        return Ok(Expiry::After(Duration::from_secs(seconds)));
-    }
-    match &old_record.expires_at {
-        None => Ok(Expiry::Never),
-        // No rotation has changed the expiry yet.
-        Some(at) if old_record.successor_id.is_none() => {
-            Ok(Expiry::At(humantime::parse_rfc3339(at)?))
-        }
-        // `workspacectl` issued the key (it has `last_four`) without an expiry. A rotation set one.
-        Some(_) if old_record.last_four.is_some() => Ok(Expiry::Never),
-        // Either a different program or a rotation has set the expiry.
-        Some(_) => bail!("the lifetime is unknown: pass --expires"),
+/// The lifetime that was chosen for the old key. Fails if it is not recorded although the key
+/// expires.
+fn same_lifetime(old_key: &ApiKeyRecord) -> Result<Expiry> {
+    match (old_key.lifetime_seconds, &old_key.expires_at) {
+        (Some(seconds), _) => Ok(Expiry::After(Duration::from_secs(seconds))),
+        (None, None) => Ok(Expiry::Never),
+        (None, Some(_)) => bail!(
+            "it is not recorded for how long the key {} was issued: pass --expires",
+            old_key.key_id
+        ),
     }
 }

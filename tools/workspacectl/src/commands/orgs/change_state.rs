@@ -4,25 +4,21 @@
 
 use std::time::SystemTime;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use workspace_management::{
     records::{Organization, OrganizationState},
-    store::{MAX_CACHE_TTL, Table, timestamp},
+    store::{MAX_CACHE_TTL, timestamp},
 };
-use workspace_records::stored::Stored;
 
 use crate::{
+    context::{GlobalOptions, Run},
     deployment::Deployment,
     organization,
     output::print_json_or_text,
-    session::{Run, Session},
+    record::Stored,
     wait::{SAFE_WAIT, WaitArgs},
-    write::GuardedRecord,
+    write::{Assignment, Outcome, Write, remove, send, set},
 };
-
-const SET_DISABLED: &str = "SET disabled_at = :at, disabled_by = :by";
-
-const SET_ENABLED: &str = "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at, disabled_by";
 
 /// Whether to enable or disable an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,32 +29,48 @@ pub enum StateChange {
     Disable,
 }
 
+impl StateChange {
+    fn assignments(self, at: String, by: &str) -> Vec<Assignment> {
+        match self {
+            Self::Enable => vec![
+                set("enabled_at", at),
+                set("enabled_by", by),
+                remove("disabled_at"),
+                remove("disabled_by"),
+            ],
+            Self::Disable => vec![set("disabled_at", at), set("disabled_by", by)],
+        }
+    }
+}
+
 /// Enables or disables an organization. Then waits, if `wait_args` is given.
 pub(super) async fn execute(
     org: &str,
     change: StateChange,
     wait_args: Option<WaitArgs>,
-    session: &Session,
+    options: GlobalOptions,
 ) -> Result<()> {
-    let (deployment, run) = session.deployment_and_run().await?;
+    let context = options.connect().await?;
+    let run = context.begin_run().await?;
     let now = SystemTime::now();
-    let organization = change_state(deployment, &run, org, change, now).await?;
-    let state = organization::state_name(organization.record.state());
-    session.report(&format!("the organization {org} is {state}"));
+    let organization = change_state(&context.deployment, &run, org, change, now).await?;
+    let state = organization::state_name(organization.fields.state());
+    context.report(&format!("the organization {org} is {state}"));
     if change == StateChange::Disable {
-        session.report(&format!(
+        context.report(&format!(
             "the function will reject all new requests within {} seconds, and its last writes will have finished within {} seconds",
             MAX_CACHE_TTL.as_secs(),
             SAFE_WAIT.as_secs()
         ));
     }
     if let Some(wait_args) = wait_args {
-        wait_args.wait(deployment).await;
+        wait_args.wait(&context.deployment).await;
         if wait_args.is_safe() {
-            session.report(&format!("every operation for {org} now fails"));
+            context.report(&format!("every operation for {org} now fails"));
         }
     }
-    print_json_or_text(&organization::into_output(organization), org, session)
+    let output = organization::to_output(&organization);
+    print_json_or_text(&output, org, &context.options)
 }
 
 /// Enables or disables an organization and returns it. Fails if there is no such organization, if
@@ -72,35 +84,40 @@ pub async fn change_state(
     now: SystemTime,
 ) -> Result<Stored<Organization>> {
     let organization = organization::require(deployment, org).await?;
-    let state = organization.record.state();
+    let state = organization.fields.state();
     if state == OrganizationState::BeingErased && change == StateChange::Enable {
-        bail!("the organization {org} is being erased: it cannot be enabled again");
+        bail!(
+            "the organization {org} is being erased: to stop that, run `workspacectl orgs erase {org} --cancel`"
+        );
     }
-    let (wanted, expression) = match change {
-        StateChange::Enable => (OrganizationState::Enabled, SET_ENABLED),
-        StateChange::Disable => (OrganizationState::Disabled, SET_DISABLED),
+    let wanted = match change {
+        StateChange::Enable => OrganizationState::Enabled,
+        StateChange::Disable => OrganizationState::Disabled,
     };
     // An organization that is being erased is disabled already.
     if state == OrganizationState::BeingErased || state == wanted {
         return Ok(organization);
     }
-    let org_if_unchanged = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
-        .and("attribute_not_exists(erasing_id)", &[])
-        .and_unchanged(&organization.attributes, &["disabled_at", "enabled_at"]);
-    let changed_at = timestamp(now);
-    let values = [(":at", changed_at.as_str()), (":by", &run.operator)];
-    let updated = org_if_unchanged
-        .update(deployment, expression, &values)
-        .await?;
-    if let Some(record) = updated {
-        return organization::parse(record);
-    }
+    let assignments = change.assignments(timestamp(now), &run.operator);
+    let write = Write::update(&organization.record.key, assignments)
+        .if_missing("erasing_id")
+        .if_unchanged(&organization.record, &["disabled_at", "enabled_at"])
+        .or_say(format!("another operator changed the organization {org} at the same time: check with them, then run the command again"));
+    let refusal = match send(deployment, write).await? {
+        Outcome::Done(updated) => {
+            return updated
+                .context("DynamoDB did not return the organization")?
+                .parse();
+        }
+        Outcome::Refused(refusal) => refusal,
+    };
     // An earlier attempt by this run may have succeeded even though its response was lost, or a
     // different operator made the same change.
-    let organization = organization::require(deployment, org).await?;
-    ensure!(
-        organization.record.state() == wanted,
-        "another operator changed the organization {org} at the same time: check with them, then run the command again"
-    );
-    Ok(organization)
+    if let Some(existing) = &refusal.existing {
+        let existing: Stored<Organization> = existing.clone().parse()?;
+        if existing.fields.state() == wanted {
+            return Ok(existing);
+        }
+    }
+    Err(refusal.into_error())
 }

@@ -21,9 +21,16 @@ use workspace_management::{
 };
 
 use crate::{
-    arguments::parse_identifier, commands::restore::MAX_CLOCK_DIFFERENCE, deployment::Deployment,
-    errors::RequestResultExt as _, organization, output::print_json_or_text, session::Session,
-    text::humanize, write::insert_if_absent,
+    arguments::parse_identifier,
+    commands::restore::MAX_CLOCK_DIFFERENCE,
+    context::GlobalOptions,
+    deployment::Deployment,
+    errors::RequestResultExt as _,
+    organization,
+    output::print_json_or_text,
+    record::{Record, Stored},
+    text::humanize,
+    write::{Outcome, Write, send},
 };
 
 #[derive(Debug, clap::Args)]
@@ -37,32 +44,39 @@ pub(crate) struct Args {
     if_absent: bool,
 }
 
-pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     let Args { org, if_absent } = args;
-    let (deployment, run) = session.deployment_and_run().await?;
-    check_clock(deployment, &org).await?;
-    let new_record = json!(Organization {
+    let context = options.connect().await?;
+    let run = context.begin_run().await?;
+    check_clock(&context.deployment, &org).await?;
+    let new_organization = Organization {
         org_id: org.clone(),
         created_at: timestamp(SystemTime::now()),
         created_by: run.operator.clone(),
         registration_id: Some(run.id.clone()),
         ..Organization::default()
-    });
+    };
+    let new_record = Record::new(
+        Table::ORGANIZATIONS,
+        serde_dynamo::to_item(new_organization)?,
+    )?;
     // Never overwrites, so that two customers who choose the same id do not share an organization.
-    let message = format!("cannot register {org}");
-    let existing = insert_if_absent(deployment, Table::ORGANIZATIONS, &new_record, message).await?;
-    let organization = organization::parse(existing.unwrap_or(new_record))?;
+    let record = match send(&context.deployment, Write::put(new_record.clone())).await? {
+        Outcome::Done(_) => new_record,
+        Outcome::Refused(refusal) => refusal.existing.unwrap_or(new_record),
+    };
+    let organization: Stored<Organization> = record.parse()?;
     // Also true if a retry finds the record that was stored by an earlier attempt.
-    let is_new = organization.record.registration_id.as_ref() == Some(&run.id);
+    let is_new = organization.fields.registration_id.as_ref() == Some(&run.id);
     ensure!(
         is_new || if_absent,
         "the organization {org} is already registered: choose a different id, or use --if-absent"
     );
     let already = if is_new { "" } else { "already " };
-    session.report(&format!("the organization {org} was {already}registered"));
-    let mut record = organization::into_output(organization);
-    record["created"] = json!(is_new);
-    print_json_or_text(&record, &org, session)
+    context.report(&format!("the organization {org} was {already}registered"));
+    let mut output = organization::to_output(&organization);
+    output["created"] = json!(is_new);
+    print_json_or_text(&output, &org, &context.options)
 }
 
 /// Sends a request and compares this machine's clock with the `Date` header of the response. Fails
@@ -79,7 +93,7 @@ async fn check_clock(deployment: &Deployment, org: &str) -> Result<()> {
         .interceptor(date.clone())
         .send()
         .await
-        .request_context(format!("cannot read {org} in {table_name}"))?;
+        .request_context(deployment, format!("cannot read {org} in {table_name}"))?;
     let Some(theirs) = date.0.get().copied() else {
         return Ok(());
     };

@@ -12,16 +12,15 @@ use std::{collections::BTreeSet, path::Path};
 use anyhow::{Result, bail};
 use serde_json::json;
 use tokio::time::sleep;
-use workspace_management::store::Table;
+use workspace_records::primary_key::PrimaryKey;
 
-use super::{print_removed, undo_sentence};
+use super::{print_removed, remove, undo_sentence};
 use crate::{
+    context::GlobalOptions,
     deployment::Deployment,
     export::ExportWriter,
     organization,
-    read::member_partitions_of_user,
-    session::Session,
-    target::Target,
+    read::Scope,
     text::{escape, pluralize},
 };
 
@@ -33,19 +32,24 @@ pub(super) async fn execute(
     org: &str,
     user: &str,
     export_path: Option<&Path>,
-    session: &Session,
+    options: GlobalOptions,
 ) -> Result<()> {
-    session.check_can_confirm()?;
-    let (deployment, run) = session.deployment_and_run().await?;
+    options.check_can_confirm()?;
+    let context = options.connect().await?;
+    let run = context.begin_run().await?;
+    let deployment = &context.deployment;
     organization::require(deployment, org).await?;
-    let partitions = member_partitions_of_user(deployment, org, user).await?;
-    let list = partitions.join(", ");
+    let mut found = Vec::new();
+    for member in Scope::user_in_index(org, user).read(deployment).await? {
+        found.push(team_of(&member.key));
+    }
+    let list = found.join(", ");
     let found = if list.is_empty() { "none" } else { &list };
     let undo = undo_sentence(export_path);
     // Says `so far`, because the index can lack a team that a later read finds.
     let text =
         format!("{user} will be removed from all teams of {org} (found so far: {found}). {undo}");
-    session.confirm(&text, user)?;
+    context.confirm(&text, user)?;
     let mut export = export_path.map(ExportWriter::create).transpose()?;
     let mut teams = BTreeSet::new();
     // What was removed is printed even if this fails.
@@ -54,9 +58,9 @@ pub(super) async fn execute(
         return result.and_then(|()| bail!("{user} is not in any team of {org}"));
     }
     let teams_text = pluralize(teams.len(), "team");
-    session.report(&format!("{user} was removed from {teams_text} of {org}"));
+    context.report(&format!("{user} was removed from {teams_text} of {org}"));
     let removed = json!({ "org_id": org, "user_id": user, "teams": teams });
-    print_removed(removed, &escape(user), &run, export_path, session)?;
+    print_removed(removed, &escape(user), &run, export_path, &context.options)?;
     result
 }
 
@@ -75,16 +79,11 @@ pub async fn remove_from_all_teams(
             sleep(deployment.index_pause).await;
         }
         let mut removed_any = false;
-        for partition in member_partitions_of_user(deployment, org, user).await? {
-            let target = Target {
-                table: Table::TEAM_MEMBERS,
-                display_name: format!("the member {user} of {partition}"),
-                primary_key: [partition.clone(), user.to_owned()],
-            };
-            let removed_record = target.remove(deployment, export.as_deref_mut()).await?;
-            if removed_record.is_some() {
+        for member in Scope::user_in_index(org, user).read(deployment).await? {
+            let removed = remove(deployment, &member.key, export.as_deref_mut()).await?;
+            if removed.is_some() {
                 removed_any = true;
-                removed_teams.insert(partition);
+                removed_teams.insert(team_of(&member.key));
             }
         }
         // One read is not enough, because the index can lack a membership.
@@ -95,4 +94,9 @@ pub async fn remove_from_all_teams(
     bail!(
         "{user} keeps being added to teams: run the command again once clients have stopped adding the user"
     )
+}
+
+/// The partition key of a member: `<org>#<project>#<team>`.
+fn team_of(member: &PrimaryKey) -> String {
+    member.values().swap_remove(0)
 }

@@ -1,162 +1,214 @@
-//! `remove team`: removes teams of a project in these steps, which `tools/workspacectl/tests/protocols` checks:
-//!
-//! 1. Mark each confirmed team: store a random id in its record. Once the function has read the
-//!    mark, it adds no users to the team and does not create the team again.
-//! 2. Wait once for all teams, until everything that the function cached before the marks has
-//!    expired, and the function's last writes have ended.
-//! 3. Export the marked teams and their members, if `--export` was given.
-//! 4. Delete the members of each team, in transactions that check the mark.
-//! 5. Delete each team, if it still has the mark.
-//!
-//! If a run is interrupted after the first step, the next run continues its work. Every run waits,
-//! because it cannot know how long ago the mark was written.
+//! `remove team`: removes teams of a project with their members, as [`crate::marked_deletion`]
+//! describes.
 
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use serde_json::{Value, json};
-use workspace_management::store::Table;
-use workspace_records::item::string_attribute;
+use serde_json::json;
+use workspace_management::records::Team;
+use workspace_records::primary_key::PrimaryKey;
 
 use super::{print_removed, undo_sentence};
 use crate::{
+    arguments::{ProjectArgs, parse_identifier},
+    context::{Context, GlobalOptions, Run},
     deployment::Deployment,
     export::ExportWriter,
-    read::Reader,
-    session::{Run, Session},
-    target::{ProjectArgs, Target},
+    marked_deletion::{self, DeletionOutcome, MarkedDeletion, Parent, REMOVING},
+    output::print_json_or_text,
+    read::{self, Scope},
     text::pluralize,
     wait::WaitArgs,
-    write::{TEAM_MARK, delete_with_children},
 };
 
-pub(super) async fn execute(
-    project_args: &ProjectArgs,
-    ids: &[String],
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    project_args: ProjectArgs,
+    /// The ids of the teams
+    #[arg(value_name = "TEAM", required = true, value_parser = parse_identifier)]
+    teams: Vec<String>,
+    /// Cancel a removal that has begun
+    #[arg(long, conflicts_with = "export")]
+    cancel: bool,
+    #[command(flatten)]
     wait_args: WaitArgs,
+}
+
+pub(super) async fn execute(
+    mut args: Args,
     export_path: Option<&Path>,
-    session: &Session,
+    options: GlobalOptions,
 ) -> Result<()> {
-    session.check_can_confirm()?;
-    let (deployment, run) = session.deployment_and_run().await?;
-    let teams_partition = project_args.teams_partition();
-    let mut teams = Vec::new();
-    let mut team_summaries = Vec::new();
-    let mut errors = Vec::new();
-    for id in ids {
-        let team = Target::team(&teams_partition, id);
-        match team.find(deployment).await? {
-            Some(record) => {
-                let name = string_attribute(&record, "team_name");
-                let created_at = string_attribute(&record, "created_at");
-                team_summaries.push(format!("{id} (\"{name}\", created at {created_at})"));
-                teams.push((team, record));
-            }
-            None => errors.push(format!("the team {id} does not exist in this project")),
-        }
+    args.teams.sort();
+    args.teams.dedup();
+    if args.cancel {
+        return cancel(&args, options).await;
     }
+    options.check_can_confirm()?;
+    let context = options.connect().await?;
+    let run = context.begin_run().await?;
+    let (mut teams, mut errors) = find_teams(&context.deployment, &args).await?;
     ensure!(!teams.is_empty(), errors.join("; "));
-    let ProjectArgs { org, project } = project_args;
-    let text = format!(
-        "{} of the project {project} of {org} will be removed: {}. Their members will be removed too. {}",
-        pluralize(teams.len(), "team"),
-        team_summaries.join(", "),
-        undo_sentence(export_path)
-    );
-    // To confirm the removal of several teams, the operator types the id of their project.
-    let answer = match &teams[..] {
-        [(team, _)] => team.id_in_partition(),
-        _ => project,
-    };
-    session.confirm(&text, answer)?;
+    confirm(&args.project_args, &teams, export_path, &context)?;
     let export = export_path.map(ExportWriter::create).transpose()?;
-    let mut member_counts = Vec::new();
     // What was removed is printed even if this fails.
     let result = remove_teams(
-        deployment,
+        &context.deployment,
         &run,
-        &teams,
-        wait_args,
+        &mut teams,
+        args.wait_args,
         export,
-        &mut member_counts,
-    );
-    let result = result.await;
+    )
+    .await;
     let (mut removed, mut removed_ids) = (Vec::new(), Vec::new());
-    for ((team, _), member_count) in teams.iter().zip(member_counts) {
-        let Some(member_count) = member_count else {
-            errors.push(team.conflict_message());
-            continue;
-        };
-        let id = team.id_in_partition();
-        let members_text = pluralize(member_count, "member");
-        session.report(&format!(
-            "{} was removed with {members_text}",
-            team.display_name
-        ));
-        removed.push(json!({ "project": teams_partition, "team_id": id, "members": member_count }));
-        removed_ids.push(id);
+    for Parent {
+        record, outcome, ..
+    } in &teams
+    {
+        match removed_members(&record.key, *outcome) {
+            Ok(Some(members)) => {
+                let members_text = pluralize(members, "member");
+                context.report(&format!("{} was removed with {members_text}", record.key));
+                let project = record.text("project");
+                let id = record.key.id();
+                removed.push(json!({ "project": project, "team_id": id, "members": members }));
+                removed_ids.push(id);
+            }
+            Ok(None) => {}
+            Err(error) => errors.push(error),
+        }
     }
-    if !removed.is_empty() || session.global_args.json {
+    if !removed.is_empty() || context.options.json {
         let ids = removed_ids.join("\n");
-        print_removed(json!(removed), &ids, &run, export_path, session)?;
+        print_removed(json!(removed), &ids, &run, export_path, &context.options)?;
     }
     result?;
     ensure!(errors.is_empty(), errors.join("; "));
     Ok(())
 }
 
-/// Removes `teams`, each of which is paired with its record as the operator saw it. Adds to
-/// `member_counts`, for each team, how many members this run deleted, or `None` if the team has been
-/// removed or created again. An edited team is removed too. If this fails, a later run can continue.
+/// Says which teams will be removed, and asks the operator.
+fn confirm(
+    ProjectArgs { org, project }: &ProjectArgs,
+    teams: &[Parent],
+    export_path: Option<&Path>,
+    context: &Context,
+) -> Result<()> {
+    let mut summaries = Vec::new();
+    for team in teams {
+        let team = team.record.clone().parse::<Team>()?.fields;
+        let (id, name, created_at) = (team.team_id, team.team_name, team.creation.created_at);
+        summaries.push(format!("{id} (\"{name}\", created at {created_at})"));
+    }
+    let text = format!(
+        "{} of the project {project} of {org} will be removed: {}. Their members will be removed too. {}",
+        pluralize(teams.len(), "team"),
+        summaries.join(", "),
+        undo_sentence(export_path)
+    );
+    // To confirm the removal of several teams, the operator types the id of their project.
+    match teams {
+        [team] => context.confirm(&text, &team.record.key.id()),
+        _ => context.confirm(&text, project),
+    }
+}
+
+/// How many members were removed with a team. `None` if the run failed before. The error says why
+/// the team was not removed.
+fn removed_members(
+    key: &PrimaryKey,
+    outcome: Option<DeletionOutcome>,
+) -> Result<Option<usize>, String> {
+    match outcome {
+        None => Ok(None),
+        Some(DeletionOutcome::Deleted(count)) => Ok(Some(count)),
+        Some(DeletionOutcome::Changed) => Err(format!(
+            "{key} has changed since it was read: run the command again"
+        )),
+        Some(DeletionOutcome::Cancelled(count)) => Err(format!(
+            "the removal of {key} was cancelled, after {} had been removed",
+            pluralize(count, "member")
+        )),
+    }
+}
+
+/// Reads the teams. Also returns an error for each that does not exist.
+async fn find_teams(deployment: &Deployment, args: &Args) -> Result<(Vec<Parent>, Vec<String>)> {
+    let ProjectArgs { org, project } = &args.project_args;
+    let (mut teams, mut errors) = (Vec::new(), Vec::new());
+    for id in &args.teams {
+        match find_team(deployment, org, project, id).await? {
+            Some(team) => teams.push(team),
+            None => errors.push(format!("the team {id} does not exist in this project")),
+        }
+    }
+    Ok((teams, errors))
+}
+
+/// Reads a team to remove. `None` if it does not exist.
+pub async fn find_team(
+    deployment: &Deployment,
+    org: &str,
+    project: &str,
+    team: &str,
+) -> Result<Option<Parent>> {
+    let key = PrimaryKey::Team {
+        org: org.to_owned(),
+        project: project.to_owned(),
+        team: team.to_owned(),
+    };
+    let record = read::find(deployment, &key).await?;
+    Ok(record.map(|record| Parent::new(record, vec![Scope::members(org, project, team)])))
+}
+
+/// Removes teams and their members, and sets the outcome of each team. An edited team is removed
+/// too. If this fails, a later run can continue.
 pub async fn remove_teams(
     deployment: &Deployment,
     run: &Run,
-    teams: &[(Target, Value)],
-    wait_args: WaitArgs,
+    teams: &mut [Parent],
+    wait: WaitArgs,
     export: Option<ExportWriter>,
-    member_counts: &mut Vec<Option<usize>>,
 ) -> Result<()> {
-    let mut marked_teams = Vec::new();
-    for (team, record) in teams {
-        let team_if_same = team
-            .if_exists()
-            .and_unchanged(record, &["created_at", "request_id"]);
-        let marked_team = team_if_same.mark(deployment, run, TEAM_MARK).await?;
-        marked_teams.push((team, marked_team));
-    }
-    if marked_teams
-        .iter()
-        .all(|(_, marked_team)| marked_team.is_none())
+    let mut cancel_command = "workspacectl remove team".to_owned();
+    if let Some(Parent { record, .. }) = teams.first()
+        && let PrimaryKey::Team { org, project, .. } = &record.key
     {
-        member_counts.resize(teams.len(), None);
-        return Ok(());
+        cancel_command += &format!(" --org {org} --project {project}");
     }
-    wait_args.wait(deployment).await;
-    if let Some(mut export) = export {
-        for (team, marked_team) in &marked_teams {
-            if let Some(marked_team) = marked_team {
-                export.write(Table::TEAMS, marked_team.record.clone())?;
-                let readers = vec![member_reader(team)];
-                export.write_from(deployment, readers).await?;
-            }
-        }
-        export.persist()?;
+    for team in &*teams {
+        cancel_command += &format!(" {}", team.record.key.id());
     }
-    for (team, marked_team) in marked_teams {
-        let mut member_count = None;
-        if let Some(marked_team) = &marked_team {
-            let make_readers = || vec![member_reader(team)];
-            let count =
-                delete_with_children(deployment, &marked_team.record_if_marked, make_readers)
-                    .await?;
-            member_count = Some(count);
-        }
-        member_counts.push(member_count);
-    }
-    Ok(())
+    let deletion = MarkedDeletion {
+        deployment,
+        run,
+        mark: &REMOVING,
+        wait,
+        export,
+        cancel_command: format!("{cancel_command} --cancel"),
+    };
+    deletion.execute(teams).await
 }
 
-fn member_reader(team: &Target) -> Reader {
-    let partition = team.primary_key.join("#");
-    Reader::partition(Table::TEAM_MEMBERS, &partition)
+async fn cancel(args: &Args, options: GlobalOptions) -> Result<()> {
+    let context = options.connect().await?;
+    let run = context.begin_run().await?;
+    let (teams, mut errors) = find_teams(&context.deployment, args).await?;
+    let mut ids = Vec::new();
+    for Parent { record, .. } in teams {
+        let cancel = marked_deletion::cancel(&context.deployment, &run, &REMOVING, &record).await?;
+        match cancel.describe(&record.key.to_string(), &REMOVING) {
+            Ok(text) => {
+                context.report(&text);
+                ids.push(record.key.id());
+            }
+            Err(error) => errors.push(error.to_string()),
+        }
+    }
+    if !ids.is_empty() {
+        print_json_or_text(&json!(ids), &ids.join("\n"), &context.options)?;
+    }
+    ensure!(errors.is_empty(), errors.join("; "));
+    Ok(())
 }

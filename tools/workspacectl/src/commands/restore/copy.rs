@@ -6,23 +6,22 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 use workspace_management::store::{Table, timestamp};
-use workspace_records::{
-    item::{primary_key_values, string_attribute},
-    kinds::Kind,
-};
+use workspace_records::{item::to_json, kinds::Kind, primary_key::PrimaryKey};
 
 use super::{MAX_CLOCK_DIFFERENCE, source::Source};
 use crate::{
-    deployment::Deployment,
+    context::{Context, Run},
+    organization,
     output::{JsonArray, print},
     read,
-    session::{Run, Session},
+    record::Record,
     text::{escape, pluralize},
-    write::insert_if_absent,
+    write::{self, Write, send},
 };
 
 /// The maximum number of records that are copied at the same time.
@@ -34,11 +33,10 @@ const COPY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A restore from a source that has been validated.
 pub(super) struct Restore<'a> {
-    pub(super) deployment: &'a Deployment,
-    pub(super) run: Run,
+    pub(super) context: &'a Context,
+    /// `None` for a dry run.
+    pub(super) run: Option<Run>,
     pub(super) source: Source,
-    pub(super) is_dry_run: bool,
-    pub(super) session: &'a Session,
 }
 
 /// The outcome of copying a record.
@@ -69,16 +67,16 @@ impl Restore<'_> {
         let mut array = JsonArray::default();
         // The counts are printed even if this fails.
         let result = self.copy_all(&mut counts, &mut array).await;
-        let introduction = if self.is_dry_run {
+        let introduction = if self.run.is_none() {
             "dry run, nothing was written. The result would be: "
         } else {
             ""
         };
-        self.session.report(&format!(
+        self.context.report(&format!(
             "{introduction}{} copied, {} exist, {} differ, {} skipped",
             counts.copied, counts.existing, counts.different, counts.skipped
         ));
-        let closed = array.close(self.session);
+        let closed = array.close(&self.context.options);
         result?;
         closed?;
         let not_restored = counts.different + counts.skipped;
@@ -95,10 +93,10 @@ impl Restore<'_> {
     async fn copy_all(&self, counts: &mut Counts, array: &mut JsonArray) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
-            let all_records = self.source.records.iter();
-            let records = all_records.filter(|((record_table, _), _)| record_table == table);
-            let copies = stream::iter(records).map(async |((_, primary_key), record)| {
-                let outcome = self.copy_in_time(*table, primary_key, record).await?;
+            let all_records = self.source.records.values();
+            let records = all_records.filter(|record| record.key.table() == *table);
+            let copies = stream::iter(records).map(async |record| {
+                let outcome = self.copy_in_time(record).await?;
                 anyhow::Ok((record, outcome))
             });
             let mut copies = copies.buffered(CONCURRENCY);
@@ -109,34 +107,31 @@ impl Restore<'_> {
                     Outcome::Differs(_) => counts.different += 1,
                     Outcome::Skipped(_) => counts.skipped += 1,
                 }
-                self.print_outcome(*table, record, outcome, array)?;
+                self.print_outcome(&record.key, outcome, array)?;
             }
         }
         Ok(())
     }
 
     /// Copies a record like [`Restore::copy`]. Fails if that takes longer than [`COPY_TIMEOUT`].
-    async fn copy_in_time(
-        &self,
-        table: Table,
-        primary_key: &[String],
-        record: &Value,
-    ) -> Result<Outcome> {
-        timeout(COPY_TIMEOUT, self.copy(table, primary_key, record))
+    async fn copy_in_time(&self, record: &Record) -> Result<Outcome> {
+        timeout(COPY_TIMEOUT, self.copy(record))
             .await
             .unwrap_or_else(|_| Err(anyhow!("DynamoDB did not respond in time")))
-            .with_context(|| format!("{} {}", Kind::of(table).plural, primary_key.join(" ")))
+            .with_context(|| {
+                let kind = Kind::of(record.key.table()).plural;
+                format!("{kind} {}", record.key.values().join(" "))
+            })
     }
 
     /// Copies a record unless it exists, or must be skipped. A dry run only reads.
-    async fn copy(&self, table: Table, primary_key: &[String], record: &Value) -> Result<Outcome> {
-        if let Some(reason) = self.skip_reason(table, record).await? {
+    async fn copy(&self, record: &Record) -> Result<Outcome> {
+        if let Some(reason) = self.skip_reason(record).await? {
             return Ok(Outcome::Skipped(reason));
         }
-        let existing = if self.is_dry_run {
-            read::find(self.deployment, table, primary_key).await?
-        } else {
-            self.insert(table, record.clone()).await?
+        let existing = match &self.run {
+            Some(run) => self.insert(record.clone(), run).await?,
+            None => read::find(&self.context.deployment, &record.key).await?,
         };
         Ok(match existing {
             Some(existing) => compare(record, &existing),
@@ -146,15 +141,23 @@ impl Restore<'_> {
 
     /// Inserts a record and its `restored_*` attributes, unless its primary key exists. Returns the
     /// existing record, if there is one.
-    async fn insert(&self, table: Table, mut record: Value) -> Result<Option<Value>> {
-        record["restored_at"] = json!(timestamp(SystemTime::now()));
-        record["restored_by"] = json!(self.run.operator);
-        record["restored_request_id"] = json!(self.run.id);
-        let message = "cannot copy the record".to_owned();
-        match insert_if_absent(self.deployment, table, &record, message).await? {
-            // A retry finds the record that was stored by an earlier attempt.
-            Some(existing) if existing["restored_request_id"] == self.run.id => Ok(None),
-            existing => Ok(existing),
+    async fn insert(&self, mut record: Record, run: &Run) -> Result<Option<Record>> {
+        let restored_at = timestamp(SystemTime::now());
+        for (name, text) in [
+            ("restored_at", &restored_at),
+            ("restored_by", &run.operator),
+            ("restored_request_id", &run.id),
+        ] {
+            let value = AttributeValue::S(text.clone());
+            record.item.insert(name.to_owned(), value);
+        }
+        match send(&self.context.deployment, Write::put(record)).await? {
+            write::Outcome::Done(_) => Ok(None),
+            write::Outcome::Refused(refusal) => {
+                // A retry finds the record that was stored by an earlier attempt.
+                let existing = refusal.existing;
+                Ok(existing.filter(|record| record.text("restored_request_id") != Some(&run.id)))
+            }
         }
     }
 
@@ -163,32 +166,26 @@ impl Restore<'_> {
     ///
     /// - A parent that is in the source must have the same `request_id` in the table.
     /// - A parent that is not in the source must not be newer than the record.
-    async fn skip_reason(&self, table: Table, record: &Value) -> Result<Option<&'static str>> {
-        let [org, project, team] =
-            ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
-        let mut parents = Vec::new();
-        if table != Table::ORGANIZATIONS {
-            parents.push((Table::ORGANIZATIONS, vec![org.to_owned()]));
+    async fn skip_reason(&self, record: &Record) -> Result<Option<&'static str>> {
+        let mut parents = record.key.parents();
+        if let (PrimaryKey::ApiKey { .. }, Some(org)) = (&record.key, record.text("org_id")) {
+            parents.push(organization::key(org));
         }
-        if table == Table::TEAM_MEMBERS {
-            let primary_key = vec![format!("{org}#{project}"), team.to_owned()];
-            parents.push((Table::TEAMS, primary_key));
-        }
-        for (parent_table, primary_key) in parents {
-            let Some(parent) = self.find_parent(parent_table, &primary_key).await? else {
-                return Ok(Some(match parent_table {
-                    Table::TEAMS => "its team does not exist",
+        for key in parents {
+            let Some(parent) = self.find_parent(&key).await? else {
+                return Ok(Some(match key {
+                    PrimaryKey::Team { .. } => "its team does not exist",
                     _ => "its organization is not registered",
                 }));
             };
-            if parent.get("removing_id").is_some() {
+            if parent.has("removing_id") {
                 return Ok(Some("its team is being removed"));
             }
-            if parent.get("erasing_id").is_some() {
+            if parent.has("erasing_id") {
                 return Ok(Some("its organization is being erased"));
             }
-            let is_same_parent = match self.source.parent_creation_ids.get(&primary_key) {
-                Some(request_id) => string_attribute(&parent, "request_id") == request_id,
+            let is_same_parent = match self.source.parent_creation_ids.get(&key) {
+                Some(request_id) => parent.text("request_id") == Some(request_id),
                 None => !predates(record, &parent),
             };
             if !is_same_parent {
@@ -201,20 +198,18 @@ impl Restore<'_> {
     }
 
     /// Reads an organization or a team. A dry run also finds those that it would copy.
-    async fn find_parent(&self, table: Table, primary_key: &[String]) -> Result<Option<Value>> {
-        let existing = read::find(self.deployment, table, primary_key).await?;
-        if existing.is_some() || !self.is_dry_run {
+    async fn find_parent(&self, key: &PrimaryKey) -> Result<Option<Record>> {
+        let existing = read::find(&self.context.deployment, key).await?;
+        if existing.is_some() || self.run.is_some() {
             return Ok(existing);
         }
-        let in_source = self.source.records.get(&(table, primary_key.to_vec()));
-        Ok(in_source.cloned())
+        Ok(self.source.records.get(key).cloned())
     }
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.
     fn print_outcome(
         &self,
-        table: Table,
-        record: &Value,
+        key: &PrimaryKey,
         outcome: Outcome,
         array: &mut JsonArray,
     ) -> Result<()> {
@@ -224,18 +219,17 @@ impl Restore<'_> {
             Outcome::Differs(attributes) => ("differs", Some(attributes)),
             Outcome::Skipped(reason) => ("skipped", Some(reason.to_owned())),
         };
-        if detail.is_none() && !self.is_dry_run {
+        if detail.is_none() && self.run.is_some() {
             return Ok(());
         }
-        let kind = Kind::of(table).plural;
-        let line = if self.session.global_args.json {
-            let mut entry = json!({ "table": kind, "result": outcome_name, "reason": detail });
-            for name in table.primary_key_attributes {
-                entry["key"][*name] = json!(string_attribute(record, name));
-            }
-            array.next_line(&entry)
+        let kind = Kind::of(key.table()).plural;
+        let line = if self.context.options.json {
+            let primary_key = to_json(key.to_item());
+            array.next_line(&json!({
+                "table": kind, "result": outcome_name, "reason": detail, "key": primary_key,
+            }))
         } else {
-            let primary_key = primary_key_values(table, record).join(" ");
+            let primary_key = key.values().join(" ");
             let line = format!("{kind}\t{}\t{outcome_name}", escape(&primary_key));
             match detail {
                 Some(detail) => format!("{line}: {}", escape(&detail)),
@@ -247,22 +241,31 @@ impl Restore<'_> {
 }
 
 /// The outcome for a record whose primary key exists.
-fn compare(record: &Value, existing: &Value) -> Outcome {
-    let objects = [record, existing].into_iter().filter_map(Value::as_object);
-    let mut names: BTreeSet<&str> = objects.flat_map(Map::keys).map(String::as_str).collect();
+fn compare(record: &Record, existing: &Record) -> Outcome {
+    let names: BTreeSet<&String> = record.item.keys().chain(existing.item.keys()).collect();
     // Ignores the attributes that a restore adds.
-    names.retain(|name| !name.starts_with("restored_") && record[*name] != existing[*name]);
+    let is_different = |name: &&String| {
+        !name.starts_with("restored_") && record.item.get(*name) != existing.item.get(*name)
+    };
+    let names: Vec<&str> = names
+        .into_iter()
+        .filter(is_different)
+        .map(String::as_str)
+        .collect();
     if names.is_empty() {
         return Outcome::Exists;
     }
-    Outcome::Differs(Vec::from_iter(names).join(", "))
+    Outcome::Differs(names.join(", "))
 }
 
 /// Whether a record is older than its parent by more than [`MAX_CLOCK_DIFFERENCE`].
-fn predates(record: &Value, parent: &Value) -> bool {
-    let times = [record, parent].map(|record| string_attribute(record, "created_at"));
-    match times.map(humantime::parse_rfc3339) {
-        [Ok(record_time), Ok(parent_time)] => record_time + MAX_CLOCK_DIFFERENCE < parent_time,
+fn predates(record: &Record, parent: &Record) -> bool {
+    let times = [record, parent].map(|record| {
+        let time = record.text("created_at").map(humantime::parse_rfc3339);
+        time.and_then(Result::ok)
+    });
+    match times {
+        [Some(record_time), Some(parent_time)] => record_time + MAX_CLOCK_DIFFERENCE < parent_time,
         _ => false,
     }
 }

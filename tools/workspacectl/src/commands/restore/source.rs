@@ -1,7 +1,7 @@
 //! Reads the source of a restore: an export, or a table.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     io::{BufRead as _, BufReader, Read},
 };
 
@@ -12,8 +12,9 @@ use workspace_management::{
     values::trim,
 };
 use workspace_records::{
-    item::{primary_key_values, string_attribute, to_json},
+    item::{primary_key_values, to_json},
     kinds::Kind,
+    primary_key::PrimaryKey,
     schemas,
 };
 
@@ -21,18 +22,17 @@ use super::RestoreFilter;
 use crate::{
     deployment::Deployment,
     errors::{RequestResultExt as _, UsageError},
-    organization::org_ids,
-    write::is_mark_attribute,
+    marked_deletion::is_mark_attribute,
+    record::Record,
 };
 
 /// The records to restore, read and validated.
 #[derive(Default)]
 pub(super) struct Source {
-    /// The valid records that match the filter, without their marks, by table and primary key.
-    pub(super) records: BTreeMap<(Table, Vec<String>), Value>,
-    /// The `request_id`s of all organizations and teams, matching or not, by primary key. One map
-    /// suffices, because the primary keys `[org]` and `[org#project, team]` differ in length.
-    pub(super) parent_creation_ids: HashMap<Vec<String>, String>,
+    /// The valid records that match the filter, without their marks.
+    pub(super) records: BTreeMap<PrimaryKey, Record>,
+    /// The `request_id`s of all organizations and teams, matching or not.
+    pub(super) parent_creation_ids: HashMap<PrimaryKey, String>,
     /// The number of matching API keys that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash_count: usize,
 }
@@ -54,16 +54,17 @@ impl Source {
             if line.is_empty() {
                 continue;
             }
-            let mut line: Value = serde_json::from_str(line)
+            let line: Value = serde_json::from_str(line)
                 .map_err(|_| anyhow!("{location} is not valid JSON: {ADVICE}"))?;
-            let table = Kind::named(string_attribute(&line, "table")).map(|kind| kind.table);
-            let table =
-                table.with_context(|| format!("{location} has an unknown kind in `table`"))?;
-            let record = line["record"].take();
+            let kind = line["table"].as_str().and_then(Kind::named);
+            let kind =
+                kind.with_context(|| format!("{location} has an unknown kind in `table`"))?;
+            let record = &line["record"];
             ensure!(record.is_object(), "{location} has no record: {ADVICE}");
-            if table != Table::API_KEYS || record.get("secret_sha256").is_some() {
-                source.add(&location, table, record, filter)?;
-            } else if filter.matches(table, &record) {
+            let item: Item = serde_dynamo::to_item(record)?;
+            if kind.table != Table::API_KEYS || item.contains_key("secret_sha256") {
+                source.add(&location, kind.table, item, filter)?;
+            } else if filter.matches(kind.table, &item) {
                 source.keys_without_hash_count += 1;
             }
         }
@@ -83,15 +84,12 @@ impl Source {
         let mut items = scan.table_name(name).into_paginator().items().send();
         while let Some(item) = items.next().await {
             let message = format!("there is no file {name}, and the table {name} cannot be read");
-            let item = item.request_context(message)?;
-            let record = to_json(item.clone());
-            // The restore writes this JSON, so the conversion must not have lost anything.
-            if filter.matches(table, &record) && serde_dynamo::to_item::<_, Item>(&record)? != item
-            {
-                let reason = "it has an attribute of an unexpected type";
-                return Err(invalid_record_error(name, table, &record, reason));
-            }
-            source.add(name, table, record, filter)?;
+            source.add(
+                name,
+                table,
+                item.request_context(deployment, message)?,
+                filter,
+            )?;
         }
         Ok(source)
     }
@@ -102,37 +100,46 @@ impl Source {
         &mut self,
         location: &str,
         table: Table,
-        mut record: Value,
+        mut item: Item,
         filter: &RestoreFilter,
     ) -> Result<()> {
-        if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
-            let request_id = string_attribute(&record, "request_id").to_owned();
-            let primary_key = primary_key_values(table, &record);
-            self.parent_creation_ids.insert(primary_key, request_id);
+        if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table)
+            && let Some(key) = PrimaryKey::of(table, &item)
+            && let Some(request_id) = item.get("request_id").and_then(|value| value.as_s().ok())
+        {
+            self.parent_creation_ids.insert(key, request_id.clone());
         }
-        if !filter.matches(table, &record) {
+        if !filter.matches(table, &item) {
             return Ok(());
         }
-        if let Some(reason) = schemas::first_violation(table, &record) {
-            return Err(invalid_record_error(location, table, &record, &reason));
+        let json = to_json(item.clone());
+        if let Some(reason) = schemas::first_violation(table, &json) {
+            return Err(invalid_record_error(location, table, &json, &reason));
         }
-        if let Some(attributes) = record.as_object_mut() {
-            attributes.retain(|name, _| !is_mark_attribute(name));
+        // The schemas do not know the types of DynamoDB, such as sets.
+        if serde_dynamo::to_item::<_, Item>(&json)? != item {
+            let reason = "it has an attribute of an unexpected type";
+            return Err(invalid_record_error(location, table, &json, reason));
         }
-        let table_and_primary_key = (table, primary_key_values(table, &record));
-        if let Some(earlier) = self.records.get(&table_and_primary_key)
-            && *earlier != record
+        item.retain(|name, _| !is_mark_attribute(name));
+        let record = Record::new(table, item).context(location.to_owned())?;
+        if let Some(earlier) = self.records.get(&record.key)
+            && earlier.item != record.item
         {
             let reason = "an earlier line has this record with different values";
-            return Err(invalid_record_error(location, table, &record, reason));
+            return Err(invalid_record_error(location, table, &json, reason));
         }
-        self.records.insert(table_and_primary_key, record);
+        self.records.insert(record.key.clone(), record);
         Ok(())
     }
 
     /// Checks that the records belong to one organization, unless `--org` or `--all-orgs` is given.
     pub(super) fn check_single_org(&self, from: &str, filter: &RestoreFilter) -> Result<()> {
-        let orgs = org_ids(self.records.values());
+        let orgs = self
+            .records
+            .values()
+            .filter_map(|record| record.text("org_id"));
+        let orgs: BTreeSet<&str> = orgs.collect();
         if orgs.len() < 2 || filter.org.is_some() || filter.all_orgs {
             return Ok(());
         }

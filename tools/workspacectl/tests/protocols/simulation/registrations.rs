@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use workspace_management::{api_key::ApiKey, store::Table};
 use workspacectl::{
     commands::{
-        keys::{CreateArgs, Expiry, NewKey},
+        keys::{Expiry, KeyRequest, NewKey},
         orgs::erase::erase,
     },
     organization,
@@ -23,12 +23,12 @@ use super::{
 };
 
 /// A key for all operations that does not expire.
-fn key_args() -> CreateArgs {
-    CreateArgs {
+fn key_request() -> KeyRequest {
+    KeyRequest {
         org: "acme".to_owned(),
         label: String::new(),
-        expires: Expiry::Never,
-        allow: None,
+        expiry: Expiry::Never,
+        operations: None,
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn issue_keys(world: Arc<World>, mut rng: Rng) {
     while world.is_running() {
         let deployment = world.deployment(&mut rng);
         let run = run_by(9);
-        let mut command = pin!(NewKey::issue(&deployment, &run, key_args(), None));
+        let mut command = pin!(NewKey::issue(&deployment, &run, key_request(), None));
         let awake = Duration::from_millis(rng.u64(0..1000));
         if timeout(awake, &mut command).await.is_err() {
             pause(&mut rng, 0..160).await;
@@ -62,7 +62,7 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let organization = organization::require(&deployment, "acme").await;
     let organization = organization.expect("it is registered");
     let (run_0, wait) = (run_by(0), world.wait(true));
-    let erased = erase(&deployment, &run_0, "acme", &organization, wait, None).await;
+    let erased = erase(&deployment, &run_0, &organization, wait, None).await;
     erased.expect("it is erased");
     let gone = organization::find(&deployment, "acme").await;
     assert!(gone.expect("a response").is_none());
@@ -71,7 +71,7 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     organization["request_id"] = json!("second");
     let registration = organization["request_id"].clone();
     world.tables.put(Table::ORGANIZATIONS, organization);
-    let new = NewKey::issue(&deployment, &run_by(1), key_args(), None).await;
+    let new = NewKey::issue(&deployment, &run_by(1), key_request(), None).await;
     let new = new.expect("a key of the second registration");
     let new_client = spawn_client(&new.key, &mut rng);
     pause(&mut rng, 60..120).await;

@@ -10,13 +10,17 @@ use std::{
 use fastrand::Rng;
 use serde_json::{Value, json};
 use test_support::fixtures;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use workspace_management::store::Table;
-use workspacectl::{commands::remove::team::remove_teams, export::ExportWriter, target::Target};
+use workspacectl::{
+    commands::remove::team::{find_team, remove_teams},
+    export::ExportWriter,
+    marked_deletion::{Cancel, DeletionOutcome, Parent, REMOVING, cancel as cancel_removal},
+};
 
 use super::{
-    Attempt, Request, Weakness, World, assert_breaks, assert_holds, join, pause, run_by,
-    time_until_kill,
+    Attempt, LATE_WRITES, Request, Weakness, World, assert_breaks, assert_holds, join, pause,
+    run_by, time_until_kill,
 };
 
 const TEAMS: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
@@ -37,34 +41,39 @@ pub(super) fn create_team(name: &str) -> Request {
     Request::new(TEAMS, json!({ "teamName": name }))
 }
 
-/// Removes the first team. The command is killed at random times, and run again. Each run exports
-/// to a new file in the folder. Returns when the removal was completed.
+/// Removes the first team. The command is killed at random times, and run again. With a folder, each
+/// run exports to a new file in it. Returns when and by whom the removal was completed.
 async fn remove_team(
     world: Arc<World>,
     number: usize,
     mut rng: Rng,
-    folder: PathBuf,
-) -> Option<Duration> {
+    folder: Option<PathBuf>,
+) -> Option<(Duration, usize)> {
     pause(&mut rng, 0..120).await;
     for run in 0..4 {
         let deployment = world.deployment(&mut rng);
         let this_run = run_by(number);
         let wait = world.wait(run > 0 || number > 0);
         let mut confirmed = false;
-        let export = folder.join(format!("{number}-{run}.jsonl"));
-        let export = Some(ExportWriter::create(&export).expect("a new file"));
+        let export = folder.as_ref().map(|folder| {
+            let path = folder.join(format!("{number}-{run}.jsonl"));
+            ExportWriter::create(&path).expect("a new file")
+        });
         let removal = async {
-            let team = Target::team("acme#apollo", "docs");
-            let found = team.find(&deployment).await?.unwrap_or_default();
-            confirmed = found["request_id"] == "first-team";
-            anyhow::ensure!(confirmed, "this is not the team to remove");
-            let (teams, mut removed) = ([(team, found)], Vec::new());
-            remove_teams(&deployment, &this_run, &teams, wait, export, &mut removed).await?;
-            anyhow::ensure!(removed[0].is_some(), "the team has changed");
+            let team = find_team(&deployment, "acme", "apollo", "docs").await?;
+            let is_first = |team: &Parent| team.record.text("request_id") == Some("first-team");
+            let Some(mut team) = team.filter(is_first) else {
+                anyhow::bail!("this is not the team to remove");
+            };
+            confirmed = true;
+            let teams = std::slice::from_mut(&mut team);
+            remove_teams(&deployment, &this_run, teams, wait, export).await?;
+            let is_removed = matches!(team.outcome, Some(DeletionOutcome::Deleted(_)));
+            anyhow::ensure!(is_removed, "the team has changed");
             anyhow::Ok(())
         };
         match timeout(time_until_kill(run, &mut rng), removal).await {
-            Ok(Ok(_)) => return Some(world.now()),
+            Ok(Ok(_)) => return Some((world.now(), number)),
             Ok(Err(_)) if !confirmed => return None,
             _ => pause(&mut rng, 0..20).await,
         }
@@ -82,18 +91,21 @@ async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let adders = [0, 1, 2].map(|_| world.spawn_client(&key, &mut rng, 12, add_user));
     let creator = world.spawn_client(&key, &mut rng, 8, |_| create_team("Docs"));
     let folder = tempfile::tempdir().expect("a folder");
-    let operators = [0, 1].map(|number| {
-        let (world, rng, folder) = (world.clone(), rng.fork(), folder.path().to_owned());
-        tokio::spawn(remove_team(world, number, rng, folder))
+    // In half of the schedules, the second operator does not export.
+    let all_export = rng.bool();
+    let operators = [(0, true), (1, all_export)].map(|(number, exports)| {
+        let folder = exports.then(|| folder.path().to_owned());
+        tokio::spawn(remove_team(world.clone(), number, rng.fork(), folder))
     });
     let completions = join(operators).await;
     let adds = world.finish(adders).await;
     let creates = join([creator]).await;
     let mut violations = world.invalid_records();
-    if let Some(completed) = completions.into_iter().min() {
-        violations.extend(completion_violations(&world, completed, &adds, &creates));
+    if let Some((completed, _)) = completions.iter().min() {
+        violations.extend(completion_violations(&world, *completed, &adds, &creates));
     }
-    if weakness.is_none() {
+    let is_exported = all_export || completions.iter().any(|(_, number)| *number == 0);
+    if is_exported && matches!(weakness, None | Some(Weakness::UnexportedUnchecked)) {
         violations.extend(export_violations(&world, folder.path()).await);
     }
     violations
@@ -176,11 +188,70 @@ fn a_removed_team_leaves_nothing_a_new_one_loses_nothing_and_exports_have_everyt
 #[test]
 fn every_part_of_the_protocol_is_needed() {
     let weaknesses = [
-        (Weakness::AnyTeamIsMarked, 78),
-        (Weakness::DeletesWithoutCheck, 4),
-        (Weakness::LastDeleteWithoutCondition, 10),
+        (Weakness::AnyTeamIsMarked, 90),
+        (Weakness::DeletesWithoutCheck, 221),
+        (Weakness::LastDeleteWithoutCondition, 22),
         (Weakness::EventualReads, 0),
         (Weakness::NoWaitInRerun, 0),
+        (Weakness::UnexportedUnchecked, 13),
     ];
     assert_breaks(simulate, &weaknesses);
+}
+
+/// An operator removes the team, and another cancels the removal.
+async fn cancel(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
+    let (world, mut rng) = World::new(seed, weakness).await;
+    let team = fixtures::team("acme", "apollo", "docs", "Docs");
+    world.tables.put(Table::TEAMS, team);
+    for user in ["ada", "grace"] {
+        let member = fixtures::member("acme", "apollo", "docs", user);
+        world.tables.put(Table::TEAM_MEMBERS, member);
+    }
+    let deployment = world.deployment(&mut rng);
+    let team = find_team(&deployment, "acme", "apollo", "docs").await;
+    let team = team.expect("a response").expect("a team");
+    let time = time_until_kill(0, &mut rng);
+    let (remover, wait, run) = (world.deployment(&mut rng), world.wait(false), run_by(0));
+    let removal = tokio::spawn(async move {
+        let mut teams = [team];
+        let _ = timeout(time, remove_teams(&remover, &run, &mut teams, wait, None)).await;
+        teams[0].outcome
+    });
+    pause(&mut rng, 0..100).await;
+    let Some(team) = find_team(&deployment, "acme", "apollo", "docs")
+        .await
+        .expect("a response")
+    else {
+        return vec![];
+    };
+    let cancelled = cancel_removal(&deployment, &run_by(1), &REMOVING, &team.record).await;
+    let members = world.tables.records(Table::TEAM_MEMBERS);
+    let outcome = removal.await.expect("no panic");
+    sleep(LATE_WRITES).await;
+    let mut violations = world.invalid_records();
+    if matches!(cancelled, Ok(Cancel::Cancelled(_))) {
+        let teams = world.tables.records(Table::TEAMS);
+        let is_kept = teams.iter().any(|team| team["removing_id"].is_null());
+        if !is_kept || world.tables.records(Table::TEAM_MEMBERS) != members {
+            violations.push(format!(
+                "something was deleted or marked after the cancel: {teams:?}"
+            ));
+        }
+        if matches!(outcome, Some(DeletionOutcome::Deleted(_))) {
+            violations.push(format!("the cancelled run reports {outcome:?}"));
+        }
+    }
+    violations
+}
+
+#[test]
+fn nothing_is_deleted_or_marked_after_a_cancel() {
+    assert_holds(|seed| cancel(seed, None));
+    assert_breaks(
+        cancel,
+        &[
+            (Weakness::CancelWithoutStamp, 72),
+            (Weakness::DeletesWithoutCheck, 144),
+        ],
+    );
 }

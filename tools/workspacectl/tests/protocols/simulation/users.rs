@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::{Instant, timeout};
 use workspace_management::store::Table;
-use workspacectl::{
-    commands::remove::{from_all_teams::remove_from_all_teams, team},
-    target::Target,
+use workspacectl::commands::remove::{
+    from_all_teams::remove_from_all_teams,
+    team::{find_team, remove_teams},
 };
 
 use super::{
@@ -54,10 +54,9 @@ fn add_member(org: &str, rng: &mut Rng) -> Request {
 async fn remove_team(world: Arc<World>, mut rng: Rng) {
     pause(&mut rng, 0..20).await;
     let (deployment, run) = (world.deployment(&mut rng), run_by(9));
-    let team = Target::team("acme#apollo", "ops");
-    let found = team.find(&deployment).await.expect("a response");
-    let (found, wait) = ([(team, found.expect("a team"))], world.wait(false));
-    let removed = team::remove_teams(&deployment, &run, &found, wait, None, &mut Vec::new()).await;
+    let team = find_team(&deployment, ORG, "apollo", "ops").await;
+    let mut teams = [team.expect("a response").expect("a team")];
+    let removed = remove_teams(&deployment, &run, &mut teams, world.wait(false), None).await;
     removed.expect("it is removed");
 }
 

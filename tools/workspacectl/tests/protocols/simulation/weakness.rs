@@ -1,6 +1,6 @@
 //! Weaknesses: requests that lack a part of a protocol.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 use test_support::simulation::Weaken;
@@ -24,6 +24,10 @@ pub(super) enum Weakness {
     OnePass,
     /// A run that continues the work of an earlier run does not wait.
     NoWaitInRerun,
+    /// A run with an export does not check whether a run without one has begun to delete.
+    UnexportedUnchecked,
+    /// A cancel changes no attribute that a mark compares.
+    CancelWithoutStamp,
     /// Changes of an organization's state do not check the state that was read.
     StateUnchecked,
     /// A scan for an organization's records looks for the id without the `#`.
@@ -43,14 +47,25 @@ impl Weakness {
     /// Removes the part from a request.
     fn apply(self, action: &str, body: &mut Value) {
         let condition = body["ConditionExpression"].as_str().unwrap_or_default();
+        let update = body["UpdateExpression"].as_str().unwrap_or_default();
         match (self, action) {
             (Self::EventualReads, "Query" | "Scan") => body["ConsistentRead"] = json!(false),
             (Self::EventualGets, "GetItem") if body["TableName"] == "TeamMembersTable" => {
                 body["ConsistentRead"] = json!(false);
             }
-            (Self::AnyTeamIsMarked, "UpdateItem") if condition.contains(":created_at") => {
-                body["ConditionExpression"] = json!("attribute_exists(team_id)");
-                remove_values(body, &[":created_at", ":request_id"]);
+            (Self::AnyTeamIsMarked, "UpdateItem") if condition.contains(":if_created_at") => {
+                replace_condition(body, "attribute_exists(#project)");
+            }
+            (Self::UnexportedUnchecked, "UpdateItem")
+                if condition.contains("#removing_unexported_by") =>
+            {
+                let (others, _) = condition.rsplit_once(" AND ").expect("several conditions");
+                let others = others.to_owned();
+                replace_condition(body, &others);
+            }
+            (Self::CancelWithoutStamp, "UpdateItem") if update.contains("REMOVE #removing_id") => {
+                let names = &mut body["ExpressionAttributeNames"];
+                names["#removal_cancelled_at"] = json!("a_different_attribute");
             }
             (Self::DeletesWithoutCheck | Self::KeysWithoutCheck, "TransactWriteItems") => {
                 let is_of_key = self == Self::KeysWithoutCheck;
@@ -67,28 +82,25 @@ impl Weakness {
                     .filter_map(|action| action.get_mut("ConditionCheck"));
                 for check in checks {
                     let condition = check["ConditionExpression"].as_str().unwrap_or_default();
-                    let (part, weak) = ("request_id = :registration", "attribute_exists(org_id)");
-                    if condition.contains(part) {
-                        check["ConditionExpression"] = json!(condition.replace(part, weak));
-                        let members = check.as_object_mut().expect("an object");
-                        members.remove("ExpressionAttributeValues");
+                    if condition.contains("#request_id = :if_request_id") {
+                        let weak = "attribute_not_exists(#disabled_at) \
+                            AND attribute_not_exists(#erasing_id)";
+                        replace_condition(check, weak);
                     }
                 }
             }
             (Self::LastDeleteWithoutCondition, "DeleteItem") => {
-                let fields = body.as_object_mut().expect("an object");
-                fields.remove("ConditionExpression");
-                fields.remove("ExpressionAttributeValues");
+                replace_condition(body, "");
             }
-            (Self::StateUnchecked, "UpdateItem") if condition.contains("erasing_id") => {
-                body["ConditionExpression"] =
-                    json!("attribute_exists(org_id) AND attribute_not_exists(erasing_id)");
-                remove_values(body, &[":disabled_at", ":enabled_at"]);
+            (Self::StateUnchecked, "UpdateItem") if condition.contains("#erasing_id") => {
+                let weak = "attribute_exists(#org_id) AND attribute_not_exists(#erasing_id)";
+                replace_condition(body, weak);
             }
             (Self::PrefixWithoutSeparator, "Scan") => {
-                let value = body.pointer_mut("/ExpressionAttributeValues/:prefix/S");
-                if let Some(Value::String(value)) = value {
-                    *value = value.trim_end_matches('#').to_owned();
+                let values = body["ExpressionAttributeValues"].as_object_mut();
+                for value in values.into_iter().flat_map(|values| values.values_mut()) {
+                    let prefix = value["S"].as_str().unwrap_or_default();
+                    value["S"] = json!(prefix.trim_end_matches('#'));
                 }
             }
             _ => {}
@@ -96,8 +108,24 @@ impl Weakness {
     }
 }
 
-fn remove_values(body: &mut Value, names: &[&str]) {
-    let values = body["ExpressionAttributeValues"].as_object_mut();
-    let values = values.expect("values");
-    values.retain(|name, _| !names.contains(&name.as_str()));
+/// Replaces the condition of a request or an action, or removes it if `condition` is empty. Also
+/// removes the placeholders that only the old condition used, which DynamoDB would reject.
+fn replace_condition(body: &mut Value, condition: &str) {
+    let update = body["UpdateExpression"].as_str().unwrap_or_default();
+    let expressions = format!("{update} {condition}");
+    let is_end = |character: char| !character.is_alphanumeric() && !"#:_".contains(character);
+    let words: BTreeSet<&str> = expressions.split(is_end).collect();
+    let fields = body.as_object_mut().expect("an object");
+    fields.remove("ConditionExpression");
+    if !condition.is_empty() {
+        fields.insert("ConditionExpression".to_owned(), json!(condition));
+    }
+    for name in ["ExpressionAttributeNames", "ExpressionAttributeValues"] {
+        if let Some(Value::Object(placeholders)) = fields.get_mut(name) {
+            placeholders.retain(|placeholder, _| words.contains(placeholder.as_str()));
+            if placeholders.is_empty() {
+                fields.remove(name);
+            }
+        }
+    }
 }

@@ -1,10 +1,9 @@
-//! What a command works with: its session (global arguments and deployment) and its run.
+//! What a command works with: the global options, the deployment, and the run.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use anyhow::{Context as _, Result, ensure};
 use gethostname::gethostname;
-use tokio::sync::OnceCell;
 use workspace_management::config::read_variable;
 
 use crate::{
@@ -16,7 +15,7 @@ use crate::{
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Global options")]
-pub(crate) struct GlobalArgs {
+pub(crate) struct GlobalOptions {
     /// The CloudFormation stack to work on [default: the value of WORKSPACECTL_STACK, if set]
     #[arg(long, global = true, value_name = "NAME")]
     stack: Option<String>,
@@ -34,49 +33,50 @@ pub(crate) struct GlobalArgs {
     pub(crate) verbose: bool,
 }
 
-/// The global arguments and the deployment, which is resolved when a command first asks for it.
-/// Commands check their arguments first, so that a mistyped argument causes no request.
-pub(crate) struct Session {
-    pub(crate) global_args: GlobalArgs,
-    /// Empty until a command has asked for the deployment.
-    pub(crate) resolved_deployment: OnceCell<Deployment>,
-}
-
-impl Session {
-    /// The deployment to work on. Resolves it on the first call.
-    pub(crate) async fn deployment(&self) -> Result<&Deployment> {
+impl GlobalOptions {
+    /// Resolves the deployment. Commands check their arguments before, including files and standard
+    /// input, so that a mistake causes no request.
+    pub(crate) async fn connect(self) -> Result<Context> {
         // Not clap's `env`, which would take an empty variable as the name of a stack.
         let from_environment = || read_variable("WORKSPACECTL_STACK");
-        let stack = self.global_args.stack.clone().or_else(from_environment);
-        self.resolved_deployment
-            .get_or_try_init(|| Deployment::resolve(stack.as_deref()))
-            .await
-    }
-
-    /// The deployment to work on, and a new run with the identity of the operator.
-    pub(crate) async fn deployment_and_run(&self) -> Result<(&Deployment, Run)> {
-        let deployment = self.deployment().await?;
-        Ok((deployment, Run::begin(deployment).await?))
+        let stack = self.stack.clone().or_else(from_environment);
+        Ok(Context {
+            deployment: Deployment::resolve(stack.as_deref()).await?,
+            options: self,
+        })
     }
 
     /// Checks, before a command does anything, that the operator will be able to confirm it. Fails
     /// if there is neither `--yes` nor a terminal.
     pub(crate) fn check_can_confirm(&self) -> Result<(), UsageError> {
-        if self.global_args.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        if self.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Ok(());
         }
         let message = "this command needs confirmation: pass --yes, or run it in a terminal";
         Err(UsageError(message.to_owned()))
     }
+}
+
+/// What a command works with.
+pub(crate) struct Context {
+    pub(crate) deployment: Deployment,
+    pub(crate) options: GlobalOptions,
+}
+
+impl Context {
+    /// Begins a run and looks up the identity of the operator. For commands that change something.
+    pub(crate) async fn begin_run(&self) -> Result<Run> {
+        Run::begin(&self.deployment).await
+    }
 
     /// Prints `text`, which says what will happen, and asks the operator to type `answer`. Fails if
     /// the operator types anything else. With `--yes`, only prints the text.
     pub(crate) fn confirm(&self, text: &str, answer: &str) -> Result<()> {
-        if self.global_args.yes {
+        if self.options.yes {
             self.report(text);
             return Ok(());
         }
-        let text = self.escaped_with_deployment_name(text);
+        let text = self.with_deployment(text);
         print_prompt(&format!("{text} Type {} to confirm: ", escape(answer)));
         let mut line = Vec::new();
         io::stdin().lock().read_until(b'\n', &mut line)?;
@@ -87,13 +87,11 @@ impl Session {
 
     /// Prints `<deployment>: <text>`, escaped, to standard error.
     pub(crate) fn report(&self, text: &str) {
-        print_message(&self.escaped_with_deployment_name(text));
+        print_message(&self.with_deployment(text));
     }
 
-    fn escaped_with_deployment_name(&self, text: &str) -> String {
-        let deployment = self.resolved_deployment.get();
-        let name = deployment.map_or("no deployment", |deployment| &deployment.display_name);
-        escape(&format!("{name}: {text}"))
+    fn with_deployment(&self, text: &str) -> String {
+        escape(&format!("{}: {text}", self.deployment))
     }
 }
 
@@ -109,10 +107,12 @@ pub struct Run {
 impl Run {
     /// Begins a run and looks up the identity of the operator.
     async fn begin(deployment: &Deployment) -> Result<Self> {
-        let operator = match &deployment.sts {
-            Some(client) => {
+        let operator = match deployment.aws_config() {
+            Some(config) => {
+                let client = aws_sdk_sts::Client::new(config);
                 let result = client.get_caller_identity().send().await;
-                let identity = result.request_context("cannot determine your AWS identity")?;
+                let message = "cannot determine your AWS identity";
+                let identity = result.request_context(deployment, message)?;
                 identity.arn.context("your AWS identity has no ARN")?
             }
             None => {

@@ -1,0 +1,88 @@
+//! Checks the API keys.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
+
+use anyhow::Result;
+use workspace_management::{
+    records::{ApiKeyRecord, ApiKeyState},
+    store::Table,
+};
+
+use super::Status;
+use crate::{
+    commands::keys::rotate::unfinished_rotation_message,
+    deployment::Deployment,
+    key_record, organization,
+    read::Scope,
+    record::Record,
+    text::{humanize, pluralize},
+};
+
+/// `doctor` warns about keys that expire within this time.
+const EXPIRY_NOTICE: Duration = Duration::from_secs(NOTICE_DAYS * 86_400);
+const NOTICE_DAYS: u64 = 14;
+
+/// Warns about API keys of enabled organizations that expire soon and have no active replacement, or
+/// whose rotation was interrupted. Ignores keys that were issued for at most [`EXPIRY_NOTICE`],
+/// because they are meant to expire. Fails if the keys or their organizations cannot be read.
+pub(super) async fn check(deployment: &Deployment) -> Result<Status> {
+    let records = Scope::all(Table::API_KEYS).read(deployment).await?;
+    // No key with a malformed record is accepted, so none can expire.
+    let keys = records.into_iter().flat_map(Record::parse::<ApiKeyRecord>);
+    let now = SystemTime::now();
+    let mut keys: Vec<ApiKeyRecord> = keys.map(|key| key.fields).collect();
+    keys.retain(|key| key.state(now) == ApiKeyState::Active);
+    let has_successor = |key: &ApiKeyRecord| {
+        let successor_id = key.successor_id.as_ref();
+        keys.iter().any(|other| successor_id == Some(&other.key_id))
+    };
+    // A rotation sets `replaced_at` when it lets the old key expire.
+    let is_interrupted = |key: &ApiKeyRecord| has_successor(key) && key.replaced_at.is_none();
+    let is_expiring = |key: &ApiKeyRecord| {
+        key.lifetime_seconds.unwrap_or(u64::MAX) > EXPIRY_NOTICE.as_secs()
+            && key_record::is_active_and_expires_within(key, EXPIRY_NOTICE)
+            && !has_successor(key)
+    };
+    let mut is_enabled = BTreeMap::new();
+    let (mut expiring, mut problems) = (0, Vec::new());
+    for key in keys
+        .iter()
+        .filter(|key| is_interrupted(key) || is_expiring(key))
+    {
+        let org = &key.org_id;
+        if !is_enabled.contains_key(org) {
+            let organization = organization::find(deployment, org).await?;
+            let enabled = organization.is_some_and(|organization| organization.fields.is_enabled());
+            is_enabled.insert(org, enabled);
+        }
+        if !is_enabled[org] {
+            continue;
+        }
+        if is_expiring(key) {
+            expiring += 1;
+        } else {
+            let message = unfinished_rotation_message(key);
+            problems.push(format!("the key {}: {message}", key.key_id));
+        }
+    }
+    Ok(status(expiring, problems))
+}
+
+fn status(expiring: usize, mut problems: Vec<String>) -> Status {
+    let days = humanize(EXPIRY_NOTICE);
+    if expiring > 0 {
+        let keys_text = pluralize(expiring, "key");
+        problems.insert(0, format!(
+            "{keys_text} without a replacement will expire within {days}: run `workspacectl keys list --expiring {NOTICE_DAYS}d`"
+        ));
+    }
+    if problems.is_empty() {
+        return Status::Passed(format!(
+            "no key of an enabled organization will expire within {days} without a replacement. Keys issued for {days} or less are not checked"
+        ));
+    }
+    Status::Warning(problems.join("; "))
+}

@@ -1,0 +1,308 @@
+//! Deletes records together with their children: teams with their members, and an organization
+//! with all of its records. `tools/workspacectl/tests/protocols` checks these steps:
+//!
+//! 1. Mark each record: store a random id in it. Once the function has read the mark, it adds no
+//!    children, and does not create the record again.
+//! 2. Wait, until everything that the function cached before the marks has expired, and its last
+//!    writes have ended. Every run waits, because it cannot know when an earlier run set the mark.
+//! 3. Export the records and their children, if an export was asked for.
+//! 4. Check the mark again, and store that the deletion begins. An export fails if a run without an
+//!    export has begun to delete, because it can lack what that run has deleted.
+//! 5. Delete the children, in transactions that check the mark, until none are found.
+//! 6. Delete the record, if it still has the mark.
+//!
+//! If a run is interrupted after step 1, the next run continues its work. Several runs at the same
+//! time are safe too. [`cancel`] removes the mark, so that no run can delete anything more.
+
+mod cancel;
+
+use std::{pin::pin, time::SystemTime};
+
+use anyhow::{Context as _, Result, bail};
+use futures_util::TryStreamExt as _;
+use workspace_management::store::timestamp;
+
+pub use self::cancel::{Cancel, cancel};
+
+use crate::{
+    context::{Run, random_id},
+    deployment::Deployment,
+    export::ExportWriter,
+    message::print_message,
+    read::Scope,
+    record::{CREATION, Record},
+    text::pluralize,
+    wait::WaitArgs,
+    write::{MAX_WRITES, Outcome, Refusal, Write, send, set_once, transact},
+};
+
+/// The names of the attributes of a mark.
+pub struct Mark {
+    id: &'static str,
+    at: &'static str,
+    by: &'static str,
+    /// When a run began to delete.
+    deleting_at: &'static str,
+    /// Who began to delete without an export.
+    unexported_by: &'static str,
+    /// The attributes that identify the record that the operator saw. The mark is set only if they
+    /// have not changed. A cancel changes one of them, so that a late retry cannot set the mark again.
+    seen: &'static [&'static str],
+    /// What a cancel sets, besides removing the mark: a time and the operator.
+    cancelled: [&'static str; 2],
+    /// The words for messages.
+    participle: &'static str,
+    children: &'static str,
+}
+
+/// The mark of a team that is being removed.
+pub static REMOVING: Mark = Mark {
+    id: "removing_id",
+    at: "removing_at",
+    by: "removing_by",
+    deleting_at: "removing_deleting_at",
+    unexported_by: "removing_unexported_by",
+    seen: &["created_at", "request_id", "removal_cancelled_at"],
+    cancelled: ["removal_cancelled_at", "removal_cancelled_by"],
+    participle: "removed",
+    children: "members",
+};
+
+/// The mark of an organization that is being erased. After a cancel, it is disabled.
+pub(crate) static ERASING: Mark = Mark {
+    id: "erasing_id",
+    at: "erasing_at",
+    by: "erasing_by",
+    deleting_at: "erasing_deleting_at",
+    unexported_by: "erasing_unexported_by",
+    seen: &["request_id", "disabled_at"],
+    cancelled: ["disabled_at", "disabled_by"],
+    participle: "erased",
+    children: "records",
+};
+
+/// Whether an attribute with this name belongs to a mark.
+pub(crate) fn is_mark_attribute(name: &str) -> bool {
+    name.starts_with("removing_") || name.starts_with("erasing_")
+}
+
+/// A record to delete.
+pub struct Parent {
+    /// The record as the operator saw it.
+    pub record: Record,
+    /// Where its children are.
+    pub(crate) children: Vec<Scope>,
+    /// What happened to it. `None` before that, or if the deletion failed.
+    pub outcome: Option<DeletionOutcome>,
+}
+
+impl Parent {
+    pub(crate) fn new(record: Record, children: Vec<Scope>) -> Self {
+        Self {
+            record,
+            children,
+            outcome: None,
+        }
+    }
+}
+
+/// What happened to a record that was to be deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeletionOutcome {
+    /// This run deleted so many of its children, and this or a concurrent run deleted the record. A
+    /// concurrent run may count the same children.
+    Deleted(usize),
+    /// The record was removed, created again or cancelled before it could be marked.
+    Changed,
+    /// Another operator cancelled the deletion, after this run had deleted so many children.
+    Cancelled(usize),
+}
+
+/// A deletion of records of one kind.
+pub(crate) struct MarkedDeletion<'a> {
+    pub(crate) deployment: &'a Deployment,
+    pub(crate) run: &'a Run,
+    pub(crate) mark: &'static Mark,
+    pub(crate) wait: WaitArgs,
+    pub(crate) export: Option<ExportWriter>,
+    /// The command that cancels the deletion.
+    pub(crate) cancel_command: String,
+}
+
+/// A record that has a mark with this id.
+struct Marked<'a> {
+    parent: &'a mut Parent,
+    mark: &'static Mark,
+    id: String,
+}
+
+impl MarkedDeletion<'_> {
+    /// Deletes records and their children, and sets the outcome of each. If this fails, a later run
+    /// can continue.
+    pub(crate) async fn execute(mut self, parents: &mut [Parent]) -> Result<()> {
+        let mut marked = Vec::new();
+        for parent in parents {
+            let mark = self.mark;
+            match self.set_mark(&parent.record).await? {
+                Some(id) => marked.push(Marked { parent, mark, id }),
+                None => parent.outcome = Some(DeletionOutcome::Changed),
+            }
+        }
+        if marked.is_empty() {
+            return Ok(());
+        }
+        if !self.wait.is_silent {
+            print_message(&format!(
+                "nothing is deleted during the wait: to cancel, press Ctrl-C and run `{}`",
+                self.cancel_command
+            ));
+        }
+        self.wait.wait(self.deployment).await;
+        if let Some(export) = &mut self.export {
+            let mut count = 0;
+            for marked in &marked {
+                count += marked.export(self.deployment, export).await?;
+            }
+            if !self.wait.is_silent {
+                let count = pluralize(count, "record");
+                print_message(&format!("{}: exported {count}", self.deployment));
+            }
+        }
+        let mut begun = Vec::new();
+        for marked in marked {
+            match self.begin(&marked).await? {
+                None => begun.push(marked),
+                outcome => marked.parent.outcome = outcome,
+            }
+        }
+        if let Some(export) = &mut self.export {
+            export.persist()?;
+        }
+        for marked in begun {
+            let outcome = marked.delete(self.deployment).await?;
+            marked.parent.outcome = Some(outcome);
+        }
+        Ok(())
+    }
+
+    /// Marks a record, unless it has a mark already. Returns the id of the mark, or `None` if the
+    /// record has changed.
+    async fn set_mark(&self, record: &Record) -> Result<Option<String>> {
+        let Mark {
+            id, at, by, seen, ..
+        } = *self.mark;
+        let assignments = [
+            set_once(id, random_id()?),
+            set_once(at, timestamp(SystemTime::now())),
+            set_once(by, &self.run.operator),
+        ];
+        let write = Write::update(&record.key, assignments).if_unchanged(record, seen);
+        let Outcome::Done(updated) = send(self.deployment, write).await? else {
+            return Ok(None);
+        };
+        let stored_id = updated.as_ref().and_then(|record| record.text(id));
+        let stored_id = stored_id.with_context(|| format!("another program has changed {id}"))?;
+        Ok(Some(stored_id.to_owned()))
+    }
+
+    /// Checks the mark and stores that the deletion begins. Returns an outcome if there is nothing
+    /// left to do. Fails if an export can be incomplete.
+    async fn begin(&self, marked: &Marked<'_>) -> Result<Option<DeletionOutcome>> {
+        let Mark {
+            deleting_at,
+            unexported_by,
+            ..
+        } = *self.mark;
+        let key = &marked.parent.record.key;
+        let mut assignments = vec![set_once(deleting_at, timestamp(SystemTime::now()))];
+        if self.export.is_none() {
+            assignments.push(set_once(unexported_by, &self.run.operator));
+        }
+        let mut write = Write::update(key, assignments).if_equal(self.mark.id, &marked.id);
+        if self.export.is_some() {
+            write = write.if_missing(unexported_by);
+        }
+        let Outcome::Refused(refusal) = send(self.deployment, write).await? else {
+            return Ok(None);
+        };
+        let existing = refusal.existing.as_ref();
+        if let Some(existing) =
+            existing.filter(|existing| existing.text(self.mark.id) == Some(&marked.id))
+        {
+            let operator = existing.text(unexported_by).unwrap_or("another operator");
+            bail!(
+                "{operator} is deleting {key} without an export, and may have deleted records before this run could export them"
+            );
+        }
+        let outcome = marked.outcome_if_refused(&refusal, 0);
+        if self.export.is_some() && !matches!(outcome, DeletionOutcome::Cancelled(_)) {
+            bail!(
+                "another run has deleted {key}, and may have deleted records before this run could export them: keep the export of that run"
+            );
+        }
+        Ok(Some(outcome))
+    }
+}
+
+impl Marked<'_> {
+    /// Exports the record and its children. Returns how many records this were.
+    async fn export(&self, deployment: &Deployment, export: &mut ExportWriter) -> Result<usize> {
+        let record = &self.parent.record;
+        export.write(record.key.table(), record.item.clone())?;
+        let mut count = 1;
+        for scope in &self.parent.children {
+            count += export.write_scope(deployment, scope).await?;
+        }
+        Ok(count)
+    }
+
+    /// Reads and deletes the children, repeatedly, until fresh reads find none. Then deletes the
+    /// record.
+    async fn delete(&self, deployment: &Deployment) -> Result<DeletionOutcome> {
+        let mut deleted = 0;
+        loop {
+            let mut found = 0;
+            for scope in &self.parent.children {
+                let mut pages = pin!(scope.pages(deployment, None));
+                while let Some(page) = pages.try_next().await? {
+                    found += page.len();
+                    // One write is the check.
+                    for children in page.chunks(MAX_WRITES - 1) {
+                        let mut writes =
+                            vec![self.if_marked(Write::check(&self.parent.record.key))];
+                        for child in children {
+                            writes.push(Write::delete_item(scope.table, child));
+                        }
+                        if let Outcome::Refused(refusal) = transact(deployment, writes).await? {
+                            return Ok(self.outcome_if_refused(&refusal, deleted));
+                        }
+                        deleted += children.len();
+                    }
+                }
+            }
+            if found == 0 {
+                break;
+            }
+        }
+        let delete = self.if_marked(Write::delete(&self.parent.record.key));
+        Ok(match send(deployment, delete).await? {
+            Outcome::Done(_) => DeletionOutcome::Deleted(deleted),
+            Outcome::Refused(refusal) => self.outcome_if_refused(&refusal, deleted),
+        })
+    }
+
+    fn if_marked(&self, write: Write) -> Write {
+        write.if_equal(self.mark.id, &self.id)
+    }
+
+    /// The outcome if a write was refused because the record has lost its mark.
+    fn outcome_if_refused(&self, refusal: &Refusal, deleted: usize) -> DeletionOutcome {
+        match &refusal.existing {
+            Some(existing) if existing.has_same(&self.parent.record, &CREATION) => {
+                DeletionOutcome::Cancelled(deleted)
+            }
+            // Another run has finished. Since then, the record may have been created again.
+            _ => DeletionOutcome::Deleted(deleted),
+        }
+    }
+}

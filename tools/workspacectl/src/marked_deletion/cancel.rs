@@ -1,0 +1,90 @@
+//! Cancels deletions.
+
+use std::time::SystemTime;
+
+use anyhow::{Result, bail};
+use workspace_management::store::timestamp;
+
+use super::Mark;
+use crate::{
+    context::Run,
+    deployment::Deployment,
+    record::Record,
+    write::{Outcome, Write, remove, send, set},
+};
+
+/// The result of a cancel.
+pub enum Cancel {
+    /// The record has no mark.
+    NotMarked,
+    /// The mark was removed. When a run had begun to delete children, or `None` if nothing was
+    /// deleted.
+    Cancelled(Option<String>),
+    /// The record was deleted first.
+    TooLate,
+}
+
+impl Cancel {
+    /// Describes a cancel of the deletion of `name`, such as `the team docs`, with the right words.
+    /// Fails if the cancel came too late.
+    pub(crate) fn describe(self, name: &str, mark: &Mark) -> Result<String> {
+        let Mark {
+            participle,
+            children,
+            ..
+        } = mark;
+        match self {
+            Self::NotMarked => Ok(format!("{name} is not being {participle}")),
+            Self::Cancelled(None) => Ok(format!(
+                "{name} is no longer being {participle}. Nothing was deleted"
+            )),
+            Self::Cancelled(Some(at)) => Ok(format!(
+                "{name} is no longer being {participle}. Since {at}, {children} may have been deleted: `restore` can copy them back from the export"
+            )),
+            Self::TooLate => bail!("{name} was already {participle}"),
+        }
+    }
+}
+
+/// Cancels the deletion of a record: removes its mark, so that no run deletes anything more. What
+/// was deleted before stays deleted.
+pub async fn cancel(
+    deployment: &Deployment,
+    run: &Run,
+    mark: &Mark,
+    record: &Record,
+) -> Result<Cancel> {
+    let mut record = record.clone();
+    loop {
+        if !record.has(mark.id) {
+            return Ok(Cancel::NotMarked);
+        }
+        let [at, by] = mark.cancelled;
+        let mut assignments = vec![
+            set(at, timestamp(SystemTime::now())),
+            set(by, &run.operator),
+        ];
+        for attribute in [
+            mark.id,
+            mark.at,
+            mark.by,
+            mark.deleting_at,
+            mark.unexported_by,
+        ] {
+            assignments.push(remove(attribute));
+        }
+        let write = Write::update(&record.key, assignments)
+            .if_unchanged(&record, &[mark.id, mark.deleting_at]);
+        let refusal = match send(deployment, write).await? {
+            Outcome::Done(_) => {
+                let deleting_at = record.text(mark.deleting_at);
+                return Ok(Cancel::Cancelled(deleting_at.map(str::to_owned)));
+            }
+            Outcome::Refused(refusal) => refusal,
+        };
+        match refusal.existing {
+            Some(existing) => record = existing,
+            None => return Ok(Cancel::TooLate),
+        }
+    }
+}

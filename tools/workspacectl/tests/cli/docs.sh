@@ -21,7 +21,8 @@ parse() {
 workspacectl() {
   case $MODE in
     check) parse "$@"; echo placeholder ;;
-    run) WORKSPACECTL_WAIT=0 "$WORKSPACECTL" "$@" || fail "workspacectl $*: exit code $?" ;;
+    # A reader confirms what the command asks.
+    run) WORKSPACECTL_WAIT=0 "$WORKSPACECTL" "$@" --yes || fail "workspacectl $*: exit code $?" ;;
   esac
 }
 

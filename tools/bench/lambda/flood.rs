@@ -1,7 +1,14 @@
 //! One organization adds users faster than the table of members accepts them. Measures how many
 //! requests of each organization succeed, and how much function time AWS would bill.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -15,10 +22,8 @@ use workspace_records::{contract, item::new_key_record};
 
 use crate::{
     bench::{OURS, Program, build, disable_streams},
-    function::Response,
-    processes::Processes,
-    report::percentile,
-    throttle::{Admission, ThrottlingDynamoDb},
+    function::{Function, Response},
+    throttle::{self, Admission},
 };
 
 /// The time before the measurement, in seconds. In this time, most processes start, and the units
@@ -29,229 +34,171 @@ const WARM_UP: f64 = 3.0;
 /// often would use up the SDK's retry quota of its processes, and then look better than it is.
 const MEASURED: f64 = 20.0;
 
-/// The organization that floods. Other organizations have the following numbers.
-const FLOODER: usize = 0;
+/// The maximum number of processes. By default, Lambda's is 1,000, which is too much for most
+/// machines.
+const MAX_PROCESSES: usize = 100;
 
-/// What the organizations send, and what DynamoDB accepts.
-pub(crate) struct Scenario {
-    /// The argument that runs the scenario.
-    name: &'static str,
-    flooder: Load,
-    /// The load of each other organization.
-    other: Load,
-    other_organizations: usize,
-    /// The maximum write units per second.
-    max_units: f64,
-}
-
-/// The requests of one organization. They arrive independently of each other (a Poisson process),
+/// The requests of an organization. They arrive independently of each other (a Poisson process),
 /// and of the responses. Each adds users that are not in the team.
 struct Load {
+    org_id: &'static str,
     requests_per_second: f64,
     users_per_request: usize,
 }
 
-#[rustfmt::skip] // keeps each scenario short
-const SCENARIOS: [Scenario; 3] = [
-    Scenario {
-        name: "flood", max_units: 100.0, other_organizations: 1,
-        flooder: Load { requests_per_second: 30.0, users_per_request: 5 },
-        other: Load { requests_per_second: 8.0, users_per_request: 1 },
+const LOADS: [Load; 2] = [
+    Load {
+        org_id: "flooder",
+        requests_per_second: 30.0,
+        users_per_request: 5,
     },
-    Scenario {
-        name: "flood-of-single-users", max_units: 100.0, other_organizations: 1,
-        flooder: Load { requests_per_second: 300.0, users_per_request: 1 },
-        other: Load { requests_per_second: 8.0, users_per_request: 1 },
-    },
-    Scenario {
-        name: "flood-of-imports", max_units: 4_000.0, other_organizations: 8,
-        flooder: Load { requests_per_second: 60.0, users_per_request: 100 },
-        other: Load { requests_per_second: 1.0, users_per_request: 1 },
+    Load {
+        org_id: "other",
+        requests_per_second: 8.0,
+        users_per_request: 1,
     },
 ];
-
-impl Scenario {
-    /// The scenario that the arguments name.
-    pub(crate) fn from_arguments(arguments: &[String]) -> Option<&'static Self> {
-        SCENARIOS
-            .iter()
-            .find(|it| arguments.iter().any(|argument| argument == it.name))
-    }
-
-    /// The requests of all organizations, in the order of their times. Always the same.
-    fn requests(&self) -> Vec<Request> {
-        let mut random = fastrand::Rng::with_seed(1);
-        let mut requests = Vec::new();
-        for organization in 0..=self.other_organizations {
-            let load = match organization {
-                FLOODER => &self.flooder,
-                _ => &self.other,
-            };
-            let mut next_interval = || -(1.0 - random.f64()).ln() / load.requests_per_second;
-            let mut time = next_interval();
-            while time < WARM_UP + MEASURED {
-                requests.push(Request {
-                    time,
-                    organization,
-                    event: event(organization, requests.len(), load.users_per_request),
-                });
-                time += next_interval();
-            }
-        }
-        requests.sort_by(|one, other| one.time.total_cmp(&other.time));
-        requests
-    }
-}
 
 struct Request {
     /// When to send the request, in seconds since the start.
     time: f64,
+    /// The index in [`LOADS`].
     organization: usize,
     event: Arc<str>,
 }
 
-/// The columns of the report, after the name of the build.
-const COLUMNS: [&str; 7] = [
-    "others with a 204, %",
-    "flooder with a 204, %",
-    "function time, s/s",
-    "processes",
-    "without a process, %",
-    "DynamoDB requests/s",
-    "DynamoDB without latency, ms, p99",
-];
-
-/// Builds the function, and runs the scenario with this build and other builds. Prints a table for
-/// each kind of admission.
-pub(crate) async fn run(scenario: &Scenario, root: &Path, others: Vec<Program>) -> Result<()> {
+/// Builds the function, and measures this build and other builds. Prints a table for each kind of
+/// admission.
+pub(crate) async fn run(root: &Path, others: Vec<Program>) -> Result<()> {
     let mut programs = vec![build(root, OURS)?];
     programs.extend(others);
     for admission in [Admission::Debt, Admission::Strict] {
-        let columns = COLUMNS.join(" | ");
-        println!("\n| {}, {admission:?} | {columns} |", scenario.name);
-        println!("|{}", "---|".repeat(1 + COLUMNS.len()));
+        println!(
+            "\n| {admission:?} | others with a 204, % | flooder with a 204, % | function time, s/s | processes |"
+        );
+        println!("|---|---|---|---|---|");
         for program in &programs {
-            let figures = measure(scenario, program, admission).await?;
-            let cells = figures.map(|figure| format!("{figure:.1}"));
-            println!("| {} | {} |", program.name, cells.join(" | "));
+            let [others, flooder, time, processes] = measure(program, admission).await?;
+            let name = &program.name;
+            println!("| {name} | {others:.1} | {flooder:.1} | {time:.1} | {processes:.0} |");
         }
     }
     Ok(())
 }
 
-/// Runs the scenario. Returns the figures of `COLUMNS`.
-async fn measure(
-    scenario: &Scenario,
-    program: &Program,
-    admission: Admission,
-) -> Result<[f64; COLUMNS.len()]> {
+/// Returns the figures of the columns.
+async fn measure(program: &Program, admission: Admission) -> Result<[f64; 4]> {
     let dynamodb = DynamoDb::with_tables().await?;
     disable_streams(&dynamodb.client()).await?;
-    for organization in 0..=scenario.other_organizations {
+    for organization in 0..LOADS.len() {
         register(&dynamodb, organization)?;
     }
-    let dynamodb = ThrottlingDynamoDb::start(dynamodb, scenario.max_units, admission).await?;
-    let processes = Processes::new(program.file.clone(), dynamodb.url.clone());
-    let processes = Arc::new(processes);
-
-    let requests = scenario.requests();
-    let (warm_up, measured) = requests.split_at(requests.partition_point(|it| it.time < WARM_UP));
+    let processes = Arc::new(Processes {
+        program: program.file.clone(),
+        dynamodb_url: throttle::start(dynamodb, admission).await?,
+        idle: Mutex::default(),
+        started: AtomicUsize::new(0),
+    });
+    let mut tasks = JoinSet::new();
     let start = Instant::now();
-    let warm_up = send(warm_up, start, &processes).await;
-    dynamodb.take_times();
-    let measured = send(measured, start, &processes).await;
-    let dynamodb_times = dynamodb.take_times();
-    for result in warm_up.join_all().await {
-        result?;
+    for request in requests() {
+        sleep_until(start + Duration::from_secs_f64(request.time)).await;
+        let processes = processes.clone();
+        tasks.spawn(async move {
+            let response = processes.respond(&request.event).await?;
+            anyhow::Ok((request, response))
+        });
     }
-    let (mut flooder, mut others) = (Outcomes::default(), Outcomes::default());
-    for result in measured.join_all().await {
-        match result? {
-            (FLOODER, response) => flooder.add(response)?,
-            (_, response) => others.add(response)?,
+    let (mut sent, mut successful) = ([0.0; LOADS.len()], [0.0; LOADS.len()]);
+    let mut function_time = Duration::ZERO;
+    for result in tasks.join_all().await {
+        let (request, response) = result?;
+        if request.time < WARM_UP {
+            continue;
+        }
+        sent[request.organization] += 1.0;
+        if let Some(response) = response {
+            function_time += response.duration;
+            if response.status()? == 204 {
+                successful[request.organization] += 1.0;
+            }
         }
     }
-    let function_time = flooder.function_time + others.function_time;
-    let without_process = flooder.without_process + others.without_process;
-    let milliseconds: Vec<f64> = dynamodb_times
-        .iter()
-        .map(|time| time.as_secs_f64() * 1000.0)
-        .collect();
     Ok([
-        percent(others.successful, others.requests),
-        percent(flooder.successful, flooder.requests),
+        100.0 * successful[1] / sent[1],
+        100.0 * successful[0] / sent[0],
         function_time.as_secs_f64() / MEASURED,
-        processes.started() as f64,
-        percent(without_process, flooder.requests + others.requests),
-        dynamodb_times.len() as f64 / MEASURED,
-        percentile(&milliseconds, 0.99),
+        processes.started.load(Ordering::Relaxed) as f64,
     ])
 }
 
-/// Sends requests at their times. The tasks return the organization and the response, or `None` if
-/// the request got no process.
-async fn send(
-    requests: &[Request],
-    start: Instant,
-    processes: &Arc<Processes>,
-) -> JoinSet<Result<(usize, Option<Response>)>> {
-    let mut tasks = JoinSet::new();
-    for request in requests {
-        sleep_until(start + Duration::from_secs_f64(request.time)).await;
-        let (organization, event) = (request.organization, request.event.clone());
-        let processes = processes.clone();
-        tasks.spawn(async move { Ok((organization, processes.respond(&event).await?)) });
-    }
-    tasks
-}
-
-/// What happened to the requests of some organizations.
-#[derive(Default)]
-struct Outcomes {
-    requests: usize,
-    successful: usize,
-    without_process: usize,
-    function_time: Duration,
-}
-
-impl Outcomes {
-    /// Adds a request. `None` if it got no process.
-    fn add(&mut self, response: Option<Response>) -> Result<()> {
-        self.requests += 1;
-        match response {
-            None => self.without_process += 1,
-            Some(response) => {
-                self.function_time += response.duration;
-                self.successful += usize::from(response.status()? == 204);
-            }
+/// The requests of all organizations, in the order of their times. Always the same.
+fn requests() -> Vec<Request> {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut requests = Vec::new();
+    for (organization, load) in LOADS.iter().enumerate() {
+        let mut next_interval = || -(1.0 - random.f64()).ln() / load.requests_per_second;
+        let mut time = next_interval();
+        while time < WARM_UP + MEASURED {
+            requests.push(Request {
+                time,
+                organization,
+                event: event(organization, requests.len()),
+            });
+            time += next_interval();
         }
-        Ok(())
     }
+    requests.sort_by(|one, other| one.time.total_cmp(&other.time));
+    requests
 }
 
-fn percent(part: usize, total: usize) -> f64 {
-    100.0 * part as f64 / total as f64
+/// The processes of a function. Lambda starts as many as it has requests at the same time.
+struct Processes {
+    program: PathBuf,
+    dynamodb_url: String,
+    /// The processes without a request. The last one was used last.
+    idle: Mutex<Vec<Function>>,
+    /// How many processes were started. None is stopped.
+    started: AtomicUsize,
+}
+
+impl Processes {
+    /// Sends an event to the idle process that was used last, or starts a process. `None` if all
+    /// processes are busy and no more may be started.
+    async fn respond(&self, event: &Arc<str>) -> Result<Option<Response>> {
+        let idle = self.idle().pop();
+        let mut process = match idle {
+            Some(process) => process,
+            None if self.started.load(Ordering::Relaxed) >= MAX_PROCESSES => return Ok(None),
+            None => {
+                self.started.fetch_add(1, Ordering::Relaxed);
+                let variables = [("AWS_ENDPOINT_URL_DYNAMODB", &*self.dynamodb_url)];
+                Function::start(&self.program, &variables, None).await?.0
+            }
+        };
+        let response = process.respond(event).await?;
+        self.idle().push(process);
+        Ok(Some(response))
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Function>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Stores an organization with an API key and a team.
 fn register(dynamodb: &DynamoDb, organization: usize) -> Result<()> {
-    let org_id = org_id(organization);
+    let org_id = LOADS[organization].org_id;
     let registration = json!({ "org_id": org_id, "request_id": "registration" });
     dynamodb.put(Table::ORGANIZATIONS, registration);
     let key = api_key(organization);
     let created_at = "2026-11-20T12:00:00.000Z";
-    let key = new_key_record(&key, &org_id, "registration", "flood", created_at);
+    let key = new_key_record(&key, org_id, "registration", "flood", created_at);
     dynamodb.put(Table::API_KEYS, key.context("the key is malformed")?);
     let project = format!("{org_id}#apollo");
-    dynamodb.put(
-        Table::TEAMS,
-        json!({ "project": project, "team_id": "research-team" }),
-    );
+    let team = json!({ "project": project, "team_id": "research-team" });
+    dynamodb.put(Table::TEAMS, team);
     Ok(())
-}
-
-fn org_id(organization: usize) -> String {
-    format!("organization-{organization}")
 }
 
 fn api_key(organization: usize) -> String {
@@ -260,18 +207,17 @@ fn api_key(organization: usize) -> String {
 }
 
 /// The event of a request that adds new users to the team of an organization.
-fn event(organization: usize, number: usize, users: usize) -> Arc<str> {
-    let mut entries = Vec::new();
-    for user in 0..users {
-        entries.push(json!({ "userid": format!("user-{number}-{user}") }));
+fn event(organization: usize, number: usize) -> Arc<str> {
+    let load = &LOADS[organization];
+    let mut users = Vec::new();
+    for user in 0..load.users_per_request {
+        users.push(json!({ "userid": format!("user-{number}-{user}") }));
     }
-    let body = json!({ "usersAddingToTeam": entries }).to_string();
-    let org_id = org_id(organization);
     let operation = Operation::AddTeamUsers;
-    let request = contract::example(operation, |name| (name == "org_id").then_some(&*org_id));
+    let request = contract::example(operation, |name| (name == "org_id").then_some(load.org_id));
     let mut event = events::event(operation);
     event["rawPath"] = json!(request.path);
     event["headers"]["authorization"] = json!(format!("Bearer {}", api_key(organization)));
-    event["body"] = json!(body);
+    event["body"] = json!(json!({ "usersAddingToTeam": users }).to_string());
     event.to_string().into()
 }

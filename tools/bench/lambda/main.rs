@@ -19,7 +19,6 @@ mod cpu_group;
 mod endpoint;
 mod flood;
 mod function;
-mod processes;
 mod report;
 mod throttle;
 
@@ -30,7 +29,6 @@ use anyhow::{Context as _, Result};
 use crate::{
     bench::{Bench, Program},
     cpu_group::CpuGroup,
-    flood::Scenario,
     report::{Report, replace_tables},
 };
 
@@ -40,8 +38,8 @@ async fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).filter(|it| it != "--bench").collect();
     let has_argument = |name| arguments.iter().any(|argument| argument == name);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    if let Some(scenario) = Scenario::from_arguments(&arguments) {
-        return flood::run(scenario, &root, other_builds(&arguments)?).await;
+    if has_argument("flood") {
+        return flood::run(&root, other_builds(&arguments)?).await;
     }
     let cpu_limit = CpuGroup::create("test").and_then(|group| group.limit(compare::MEMORY));
     let only_cpu_share = has_argument("cpu");

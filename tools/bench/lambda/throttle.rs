@@ -2,27 +2,28 @@
 //!
 //! [maximum throughput]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode-max-throughput.html
 
-use std::{
-    mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use anyhow::Result;
 use axum::{
-    Router,
-    body::Bytes,
-    extract::State,
-    http::{HeaderMap, StatusCode},
+    body::Body,
+    http::{self, Method, StatusCode},
+    middleware::{Next, from_fn},
     response::{IntoResponse as _, Response},
-    routing::post,
 };
-use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::spawn_blocking, time::sleep};
+use test_support::{
+    faults::{Fault, Phase},
+    hook::{Hooked, Request, routes},
+};
+use tokio::{net::TcpListener, time::sleep};
 use workspace_local::{
     dynamodb::DynamoDb,
+    gateway::TokenBucket,
     server::{self, Access},
 };
+
+/// The maximum write units per second.
+const MAX_UNITS: f64 = 100.0;
 
 /// How much later DynamoDB responds than the embedded one. On AWS, a response takes a few
 /// milliseconds.
@@ -37,151 +38,44 @@ pub(crate) enum Admission {
     Debt,
 }
 
-/// An embedded DynamoDB that throttles the writes of the function.
-pub(crate) struct ThrottlingDynamoDb {
-    pub(crate) url: String,
-    dynamodb: DynamoDb,
-    admission: Admission,
-    state: Mutex<TableState>,
-}
-
-struct TableState {
-    table: TokenBucket,
-    /// The index `by_user`, which has the same maximum as the table.
-    index: TokenBucket,
-    /// How long each request took, without `LATENCY`.
-    times: Vec<Duration>,
-}
-
-impl ThrottlingDynamoDb {
-    /// Listens on a free port. The table of members accepts `max_units` write units per second.
-    pub(crate) async fn start(
-        dynamodb: DynamoDb,
-        max_units: f64,
-        admission: Admission,
-    ) -> Result<Arc<Self>> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let started = Arc::new(Self {
-            url: format!("http://{}", listener.local_addr()?),
-            dynamodb,
-            admission,
-            state: Mutex::new(TableState {
-                table: TokenBucket::new(max_units),
-                index: TokenBucket::new(max_units),
-                times: Vec::new(),
-            }),
-        });
-        let routes = Router::new().route("/", post(respond));
-        let routes = routes.with_state(started.clone());
-        tokio::spawn(server::serve(listener, routes, Access::default()));
-        Ok(started)
-    }
-
-    /// Returns how long each request took since the previous call, without the added latency.
-    pub(crate) fn take_times(&self) -> Vec<Duration> {
-        mem::take(&mut self.state().times)
-    }
-
-    /// Takes the units of a write. Returns false if the write is throttled.
-    ///
-    /// DynamoDB bills a unit per kilobyte, and the record of a member is smaller. In a transaction,
-    /// each record costs the table twice as much, but not the index.
-    fn admit(&self, records: usize, is_transaction: bool) -> bool {
-        let index_units = records as f64;
-        let table_units = if is_transaction { 2.0 } else { 1.0 } * index_units;
-        let mut state = self.state();
-        let is_admitted = state.table.has(table_units, self.admission)
-            && state.index.has(index_units, self.admission);
-        if is_admitted {
-            state.table.tokens -= table_units;
-            state.index.tokens -= index_units;
-        }
-        is_admitted
-    }
-
-    fn state(&self) -> MutexGuard<'_, TableState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The units of at most one second.
-struct TokenBucket {
-    rate: f64,
-    /// Negative while there is a debt.
-    tokens: f64,
-    /// When `tokens` was computed.
-    updated: Instant,
-}
-
-impl TokenBucket {
-    fn new(rate: f64) -> Self {
-        let updated = Instant::now();
-        Self {
-            rate,
-            tokens: rate,
-            updated,
-        }
-    }
-
-    fn has(&mut self, units: f64, admission: Admission) -> bool {
-        let gained = self.updated.elapsed().as_secs_f64() * self.rate;
-        self.updated = Instant::now();
-        self.tokens = (self.tokens + gained).min(self.rate);
-        match admission {
-            Admission::Strict => self.tokens >= units,
-            Admission::Debt => self.tokens > 0.0,
-        }
-    }
-}
-
-async fn respond(
-    State(throttling): State<Arc<ThrottlingDynamoDb>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    let started = Instant::now();
-    let target = headers.get("x-amz-target");
-    let target = target.and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let action = target.rsplit('.').next().unwrap_or_default().to_owned();
-    let (status, body) = match throttle(&throttling, &action, &body) {
-        Some(error) => (400, error.to_string().into_bytes()),
-        None => {
-            let dynamodb = throttling.dynamodb.clone();
-            let execution = spawn_blocking(move || dynamodb.handle(&action, &body));
-            let response = execution.await.expect("the engine does not panic");
-            let body = response.body().bytes().unwrap_or_default().to_vec();
-            (response.status().as_u16(), body)
-        }
-    };
-    throttling.state().times.push(started.elapsed());
-    sleep(LATENCY).await;
-    let status = StatusCode::from_u16(status).expect("a valid status");
-    (status, body).into_response()
-}
-
-/// The error of a request that is throttled. The function writes only to the table of members.
-fn throttle(throttling: &ThrottlingDynamoDb, action: &str, body: &[u8]) -> Option<Value> {
-    const NAMESPACE: &str = "com.amazonaws.dynamodb.v20120810";
-    const MESSAGE: &str = "Throughput exceeds the maximum of the table or index.";
-    match action {
-        "PutItem" | "UpdateItem" if !throttling.admit(1, false) => Some(json!({
-            "__type": format!("{NAMESPACE}#ThrottlingException"),
-            "message": MESSAGE,
-        })),
-        "TransactWriteItems" => {
-            let body: Value = serde_json::from_slice(body).ok()?;
-            let records = body["TransactItems"].as_array()?.len();
-            if throttling.admit(records, true) {
-                return None;
+/// Listens on a free port, and throttles the writes of the function, which writes only to the table
+/// of members. Returns the URL.
+///
+/// DynamoDB bills a unit per kilobyte, and the record of a member is smaller. In a transaction, each
+/// record costs twice as much. The index has the same maximum, and never costs more.
+pub(crate) async fn start(dynamodb: DynamoDb, admission: Admission) -> Result<String> {
+    let units = TokenBucket::new(MAX_UNITS);
+    let throttle = move |request: &Request| {
+        let (cost, fault) = match &*request.action {
+            "PutItem" | "UpdateItem" => (1.0, Fault::Status(400, "ThrottlingException")),
+            "TransactWriteItems" => {
+                let records = request.body["TransactItems"].as_array()?.len();
+                (2.0 * records as f64, Fault::Cancelled("ThrottlingError"))
             }
-            let mut reasons = vec![json!({ "Code": "None" }); records];
-            *reasons.last_mut()? = json!({ "Code": "ThrottlingError", "Message": MESSAGE });
-            Some(json!({
-                "__type": format!("{NAMESPACE}#TransactionCanceledException"),
-                "Message": "Transaction cancelled",
-                "CancellationReasons": reasons,
-            }))
-        }
-        _ => None,
-    }
+            _ => return None,
+        };
+        let needed = match admission {
+            Admission::Strict => cost,
+            Admission::Debt => f64::MIN_POSITIVE,
+        };
+        let is_throttled = !units.take(cost, needed);
+        is_throttled.then_some((fault, Phase::BeforeExecution))
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let routes = routes(Hooked::new(dynamodb, throttle));
+    let routes = routes.layer(from_fn(respond));
+    tokio::spawn(server::serve(listener, routes, Access::default()));
+    Ok(url)
+}
+
+async fn respond(request: http::Request<Body>, next: Next) -> Response {
+    // The function opens its connection with a GET, which the hook does not expect.
+    let response = if request.method() == Method::GET {
+        StatusCode::NOT_FOUND.into_response()
+    } else {
+        next.run(request).await
+    };
+    sleep(LATENCY).await;
+    response
 }

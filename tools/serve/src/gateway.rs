@@ -110,12 +110,7 @@ pub fn routes(
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(service);
     if let Some(limit) = rate_limit {
-        let rate = f64::from(limit);
-        let bucket = Arc::new(Mutex::new(TokenBucket {
-            rate,
-            tokens: rate,
-            updated: Instant::now(),
-        }));
+        let bucket = Arc::new(TokenBucket::new(f64::from(limit)));
         routes = routes.layer(from_fn_with_state(bucket, throttle));
     }
     if let Some(origin) = cors_origin {
@@ -147,36 +142,42 @@ fn header_names(names: &[String]) -> Result<Vec<HeaderName>> {
     names.iter().map(|name| Ok(name.parse()?)).collect()
 }
 
-/// A rate limiter. It gains `rate` tokens per second, and has at most that many. Each accepted
-/// request takes one token.
-struct TokenBucket {
+/// A rate limiter. It gains `rate` tokens per second, and has at most that many.
+#[derive(Debug)]
+pub struct TokenBucket {
     rate: f64,
-    tokens: f64,
-    /// When `tokens` was computed.
-    updated: Instant,
+    /// The tokens, and when they were computed. Negative if more were taken than there were.
+    state: Mutex<(f64, Instant)>,
 }
 
 impl TokenBucket {
-    /// Takes a token. Returns false if there is none.
-    fn take(&mut self) -> bool {
-        let gained = self.updated.elapsed().as_secs_f64() * self.rate;
-        self.tokens = (self.tokens + gained).min(self.rate);
-        self.updated = Instant::now();
-        if self.tokens < 1.0 {
-            return false;
+    /// A full bucket.
+    pub fn new(rate: f64) -> Self {
+        let state = Mutex::new((rate, Instant::now()));
+        Self { rate, state }
+    }
+
+    /// Takes tokens. Returns false, and takes none, if there are fewer than `needed`.
+    pub fn take(&self, taken: f64, needed: f64) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tokens, updated) = &mut *state;
+        let gained = updated.elapsed().as_secs_f64() * self.rate;
+        *tokens = (*tokens + gained).min(self.rate);
+        *updated = Instant::now();
+        let is_accepted = *tokens >= needed;
+        if is_accepted {
+            *tokens -= taken;
         }
-        self.tokens -= 1.0;
-        true
+        is_accepted
     }
 }
 
 async fn throttle(
-    State(bucket): State<Arc<Mutex<TokenBucket>>>,
+    State(bucket): State<Arc<TokenBucket>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let is_accepted = bucket.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if is_accepted {
+    if bucket.take(1.0, 1.0) {
         next.run(request).await
     } else {
         error(StatusCode::TOO_MANY_REQUESTS, "Too Many Requests")

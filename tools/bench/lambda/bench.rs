@@ -20,13 +20,16 @@ use crate::{cpu_group::CpuGroup, endpoint::Endpoint, function::Function};
 /// The name of the function's package and program.
 pub(crate) const OURS: &str = "workspace-management";
 
+/// The baseline without the SDK.
+const HELLO: &str = "baseline-hello";
+
 /// The baselines with the SDK's default settings.
 pub(crate) const TYPICAL: &str = "baseline-typical";
 pub(crate) const CAREFUL: &str = "baseline-careful";
 
-/// The programs. A `+` adds one lever to the previous program: see `baseline-levers.rs`.
+/// The programs. A `+` adds one lever to the previous program: see `baseline-sdk`.
 const PROGRAMS: [&str; 9] = [
-    "baseline-hello",
+    HELLO,
     TYPICAL,
     "+cache",
     CAREFUL, // adds the connection before the first event
@@ -120,10 +123,9 @@ pub(crate) async fn disable_streams(client: &Client) -> Result<()> {
 
 /// Builds a program. Each is built separately, because Cargo would otherwise unify their features.
 pub(crate) fn build(root: &Path, name: &str) -> Result<Program> {
-    let (package, binary) = match name {
-        TYPICAL | CAREFUL => ("baseline-sdk", name),
-        _ if name.starts_with('+') => ("baseline-sdk", "baseline-levers"),
-        _ => (name, name),
+    let package = match name {
+        OURS | HELLO => name,
+        _ => "baseline-sdk",
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let target = match env::var_os("CARGO_TARGET_DIR") {
@@ -133,13 +135,13 @@ pub(crate) fn build(root: &Path, name: &str) -> Result<Program> {
     eprintln!("building {name}");
     let status = Command::new(&cargo)
         .args(["build", "--quiet", "--release"])
-        .args(["--package", package, "--bin", binary])
+        .args(["--package", package, "--bin", package])
         .current_dir(root)
         .status()?;
     ensure!(status.success(), "cannot build {name}");
     Ok(Program {
         name: name.to_owned(),
-        file: target.join("release").join(binary),
+        file: target.join("release").join(package),
     })
 }
 

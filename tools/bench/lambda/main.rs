@@ -9,9 +9,9 @@
 //! memory. This part needs Linux and permission to create control groups, and is skipped without
 //! them. A run that skips this part, or has arguments, does not change the documents.
 //!
-//! With `-- --test`, the benchmark takes few samples. With `-- cpu`, it measures only the part with
-//! the CPU share. With `-- --with NAME=FILE`, it also measures another build of the function. With
-//! `-- flood`, it measures only how the function responds while one organization floods a table.
+//! With `-- --test`, the benchmark takes few samples. With `-- --with NAME=FILE`, it also measures
+//! another build of the function. With `-- flood`, it measures only how the function responds while
+//! one organization floods a table.
 
 mod bench;
 mod compare;
@@ -42,7 +42,6 @@ async fn main() -> Result<()> {
         return flood::run(&root, other_builds(&arguments)?).await;
     }
     let cpu_limit = CpuGroup::create("test").and_then(|group| group.limit(compare::MEMORY));
-    let only_cpu_share = has_argument("cpu");
     let folder = tempfile::tempdir()?;
     let mut bench = Bench::new(&root, folder.path(), other_builds(&arguments)?).await?;
     if has_argument("--test") {
@@ -50,12 +49,10 @@ async fn main() -> Result<()> {
         bench.calls = 4;
     }
     let mut report = Report::default();
-    if only_cpu_share || cpu_limit.is_ok() {
+    if cpu_limit.is_ok() {
         compare::with_cpu_share(&bench, &mut report).await?;
     }
-    if !only_cpu_share {
-        compare::with_full_cpu(&bench, &mut report).await?;
-    }
+    compare::with_full_cpu(&bench, &mut report).await?;
     let tables = report.markdown(&bench.programs);
     println!("{}", tables.join("\n\n"));
     if let Err(error) = cpu_limit {

@@ -128,21 +128,24 @@ def test_a_second_row_for_one_record_is_refused_with_its_members(serve, tmp_path
 
 @pytest.fixture
 def recorder():
-    """A server that lists the paths and bodies. It accepts a request unless `rejections` has a status and a `Retry-After`."""
+    """A server that lists the paths and bodies. It accepts a request unless `rejections` has a status and a header."""
     received, rejections = [], []
 
     class Recorder(BaseHTTPRequestHandler):
         def do_POST(self):
-            body = self.rfile.read(int(self.headers["content-length"]))
-            received.append((self.path, json.loads(body)))
-            status, retry_after = rejections.pop(0) if rejections else (204, None)
-            self.send_response(status)
-            if retry_after:
-                self.send_header("retry-after", retry_after)
+            body = self.rfile.read(int(self.headers["content-length"] or 0))
+            received.append((self.path, json.loads(body or "null")))
+            status, *headers = rejections.pop(0) if rejections else (204,)
             if status == 204 and "addUsers" not in self.path:
-                self.send_header("x-resource-state", "created")
-                self.send_header("x-resource-id", f"id-{len(received)}")
+                headers = [("x-resource-state", "created"), ("x-resource-id", f"id-{len(received)}")]
+            self.send_response(status)
+            for name, value in headers:
+                self.send_header(name, value)
             self.end_headers()
+            if status != 204:
+                self.wfile.write(b"<html>\x1b[31m\ncreated 1 team x")
+
+        do_GET = do_POST
 
         def log_message(self, *_):
             pass
@@ -188,7 +191,9 @@ def test_at_most_500_rows_are_sent_per_second(recorder, tmp_path):
 
 def test_the_script_waits_at_least_as_long_as_retry_after_says(recorder, tmp_path):
     cases = [("1", 1), (None, 0), ("7", 7), ("86400", 60), ("9" * 5000, 0), ("0.5", 0), ("-1", 0), ("Wed, 21 Oct 2026 07:28:00 GMT", 0)]
-    recorder.rejections += [(429 if number % 3 == 1 else 503, value) for number, (value, _) in enumerate(cases)]
+    for number, (value, _) in enumerate(cases):
+        headers = [("retry-after", value)] if value else []
+        recorder.rejections.append((429 if number % 3 == 1 else 503, *headers))
     slept = sleeps(recorder, tmp_path, {"team": "A", "project": "p"})
     after_failures = slept[1::2]
     assert len(after_failures) == len(cases)
@@ -247,36 +252,13 @@ def test_no_row_ends_in_a_traceback(serve, tmp_path):
     assert states(output)["created"] == 2 and output.count("\n") == len(rows), errors
 
 
-def test_only_a_204_from_the_service_is_a_success(serve, tmp_path):
-    received = []
-
-    class LoginPage(BaseHTTPRequestHandler):
-        def do_POST(self):
-            received.append(self.path)
-            self.rfile.read(int(self.headers["content-length"]))
-            status, *headers = answers[0]
-            self.send_response(status)
-            for name, value in headers:
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(b"<html>\x1b[31m\ncreated 1 team x")
-
-        do_GET = do_POST
-
-        def log_message(self, *_):
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), LoginPage)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    service = serve()
-    service.url = f"http://127.0.0.1:{server.server_port}"
-    for answer in [[200], [302, ("location", "/elsewhere")], [307, ("location", "/elsewhere")], [201], [404]]:
-        answers = [answer]
-        found, output, errors = run(service, tmp_path, {"team": "Docs", "project": "apollo"})
-        assert found == {} and errors.startswith("this is not the service: "), (answer, output, errors)
+def test_only_a_204_from_the_service_is_a_success(recorder, tmp_path):
+    for rejection in [[200], [302, ("location", "/elsewhere")], [307, ("location", "/elsewhere")], [201], [404]]:
+        recorder.rejections.append(rejection)
+        found, output, errors = run(recorder, tmp_path, {"team": "Docs", "project": "apollo"})
+        assert found == {} and errors.startswith("this is not the service: "), (rejection, output, errors)
         assert "\\u001b[31m\\u000acreated" in errors, errors
-    assert set(received) == {"/api/v1/project/acme/apollo/createNewTeamOnProject"}
-    server.shutdown()
+    assert {path for path, _ in recorder.received} == {"/api/v1/project/acme/apollo/createNewTeamOnProject"}
 
 
 def test_wrong_arguments_get_the_usage(service, tmp_path):

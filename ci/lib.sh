@@ -10,6 +10,8 @@ export SAM_CLI_TELEMETRY=0 REDOCLY_TELEMETRY=off AWS_EC2_METADATA_DISABLED=true
 # One test panics on purpose. Its backtrace would clutter the output.
 export RUST_BACKTRACE=0
 export PYTHONDONTWRITEBYTECODE=1
+# CI compiles each crate once, and nobody debugs the programs.
+[ "${CI-}" != true ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 
 # The processes that a script starts in the background. They are stopped when it exits.
 background=()
@@ -122,7 +124,8 @@ wait_for() {
 serve() {
   [ $# -gt 0 ] || set -- --port 0 --dynamodb-port 0
   cargo build --quiet --locked --package workspace-local
-  start cargo serve "$@"
+  # Not with Cargo, which waits while a different check compiles.
+  start "${CARGO_TARGET_DIR:-target}/debug/serve" "$@"
   served=$log
   wait_for 30 grep -q '^curl' "$served"
   url=$(sed -n 's/^listening on //p' "$served")

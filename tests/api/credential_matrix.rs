@@ -104,14 +104,13 @@ async fn no_operation_accepts_a_credential_that_does_not_authorize_it() {
 #[tokio::test]
 async fn the_scheme_is_bearer_in_any_case_or_absent_and_a_header_can_lack_a_key() {
     let app = TestApp::new().await;
-    let key = app.issue_key("acme", |_| {}).await;
     let send = async |header: &str| {
         let headers = json!({ "authorization": header });
         app.send(event_with_headers(Operation::CreateTeam, headers))
             .await
     };
     for scheme in ["Bearer ", "bearer ", "BEARER   ", "", " "] {
-        send(&format!("{scheme}{key} ")).await.assert_success();
+        send(&format!("{scheme}{DEMO_KEY} ")).await.assert_success();
     }
     for header in ["", " ", "Bearer", "bearer "] {
         let response = send(header).await;
@@ -127,7 +126,6 @@ async fn the_scheme_is_bearer_in_any_case_or_absent_and_a_header_can_lack_a_key(
 async fn anonymous_callers_are_accepted_only_where_a_key_is_optional_and_if_they_are_allowed() {
     for anonymous_access in [AnonymousAccess::Allowed, AnonymousAccess::Denied] {
         let app = TestApp::with_anonymous_operations(anonymous_access).await;
-        app.insert_demo_key().await;
         for operation in Operation::ALL {
             let before = app.all_records().await;
             let mut event = event_with_headers(*operation, json!({}));

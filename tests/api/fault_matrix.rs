@@ -79,7 +79,6 @@ impl Cell {
         const TIME_LIMIT: Duration = Duration::from_secs(10);
         let sample = Sample::example(self.operation);
         let app = TestApp::new().await;
-        app.insert_demo_key().await;
         if sample.requires.is_some() {
             app.insert_demo_team().await;
         }

@@ -42,12 +42,11 @@ async fn create_data_store(client: &TestClient<'_>) -> TestResponse {
 async fn no_operation_succeeds_for_a_disabled_or_erased_organization() {
     for is_erased in [false, true] {
         let app = TestApp::new().await;
-        app.insert_demo_key().await;
         app.insert_demo_team().await;
         let before = app.all_records().await;
         if is_erased {
-            app.remove(Table::ORGANIZATIONS, json!({ "org_id": "acme" }))
-                .await;
+            let acme = json!({ "org_id": "acme" });
+            app.remove(Table::ORGANIZATIONS, &acme).await;
         } else {
             disable(&app).await;
         }
@@ -126,7 +125,6 @@ async fn a_disabled_organization_is_rejected_after_at_most_a_minute_and_an_enabl
 #[tokio::test]
 async fn slow_reads_do_not_extend_the_life_of_a_cached_value() {
     let app = TestApp::new().await;
-    app.insert_demo_key().await;
     let service = app.hooked_service(|request| {
         let late = (Fault::Late, Phase::AfterExecution);
         request.is_read().then_some(late)
@@ -164,7 +162,6 @@ async fn a_key_that_is_not_accepted_is_not_cached() {
 async fn the_service_reads_again_what_dynamodb_leaves_unprocessed_after_a_wait_that_doubles() {
     for first in [0, 1] {
         let app = TestApp::new().await;
-        app.insert_demo_key().await;
         let reads = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&reads);
         let service = app.hooked_service(move |request| {

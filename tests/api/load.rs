@@ -36,7 +36,6 @@ async fn send_while_writes_fail(
     fault: Fault,
 ) -> (TestResponse, usize, Duration) {
     let app = TestApp::new().await;
-    app.insert_demo_key().await;
     app.insert_demo_team().await;
     let writes = Arc::new(AtomicUsize::new(0));
     let counter = writes.clone();

@@ -88,7 +88,6 @@ fn documented_attribute(field: &str, kind: &str) -> Option<&'static str> {
 #[tokio::test]
 async fn the_documentation_says_in_which_attribute_each_field_is_stored() {
     let app = TestApp::new().await;
-    app.insert_demo_key().await;
     for operation in Operation::ALL {
         app.send(operation_event(*operation)).await.assert_success();
         let table = Sample::example(*operation).records[0].table;

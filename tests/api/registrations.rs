@@ -21,6 +21,13 @@ async fn register(app: &TestApp, request_id: Value) {
     app.insert(Table::ORGANIZATIONS, record).await;
 }
 
+/// Changes an attribute of the record of the demo key.
+async fn change_key(app: &TestApp, attribute: &str, value: Value) {
+    let mut record = app.only_record(Table::API_KEYS).await;
+    record[attribute] = value;
+    app.insert(Table::API_KEYS, record).await;
+}
+
 /// The event of an operation with the demo key.
 fn event(operation: Operation) -> Value {
     event_with_headers(operation, json!({ "authorization": DEMO_KEY }))
@@ -30,7 +37,6 @@ fn event(operation: Operation) -> Value {
 #[tokio::test]
 async fn a_key_that_was_read_before_a_second_registration_is_not_accepted() {
     let app = TestApp::new().await;
-    app.insert_demo_key().await;
     let second_read = Arc::new(Notify::new());
     let notifier = second_read.clone();
     let service = app.hooked_service(move |request| {
@@ -56,14 +62,13 @@ async fn a_key_that_was_read_before_a_second_registration_is_not_accepted() {
 #[tokio::test]
 async fn a_key_of_the_current_registration_is_accepted_at_once_and_finds_no_earlier_team() {
     let app = TestApp::new().await;
-    app.insert_demo_key().await;
     app.insert_demo_team().await;
     app.send(event(Operation::AddTeamUsers))
         .await
         .assert_success();
     register(&app, json!("second")).await;
-    let team = json!({ "project": "acme#apollo", "team_id": "research-team" });
-    app.remove(Table::TEAMS, team).await;
+    app.remove(Table::TEAMS, &app.only_record(Table::TEAMS).await)
+        .await;
 
     let second = Some("second".to_owned());
     let key = app
@@ -94,16 +99,13 @@ async fn a_key_and_its_organization_must_have_the_same_request_id() {
     ] {
         let app = TestApp::new().await;
         register(&app, organization.clone()).await;
-        let key = app
-            .issue_key("acme", |key| key.registration_id = None)
+        app.insert_key(DEMO_KEY, "acme", |key| key.registration_id = None)
             .await;
         if let Some(id) = &in_key {
-            let mut record = app.only_record(Table::API_KEYS).await;
-            record["org_request_id"] = id.clone();
-            app.insert(Table::API_KEYS, record).await;
+            change_key(&app, "org_request_id", id.clone()).await;
         }
         for path in [VOICE, DATA_STORES] {
-            let response = app.client(&key).post(path, body()).await;
+            let response = app.client(DEMO_KEY).post(path, body()).await;
             assert_eq!(response.status, status, "{organization} {in_key:?} {path}");
         }
     }
@@ -118,22 +120,18 @@ async fn a_null_attribute_that_restricts_access_counts_as_set() {
         ("operations", 403, "operation_not_allowed"),
     ] {
         let app = TestApp::new().await;
-        let key = app.issue_key("acme", |_| {}).await;
-        let mut record = app.only_record(Table::API_KEYS).await;
-        record[attribute] = json!(null);
-        app.insert(Table::API_KEYS, record).await;
-        let response = app.client(&key).post(DATA_STORES, body()).await;
+        change_key(&app, attribute, json!(null)).await;
+        let response = app.client(DEMO_KEY).post(DATA_STORES, body()).await;
         response.assert_problem(status, code);
     }
 
     for attribute in ["disabled_at", "erasing_id"] {
         let app = TestApp::new().await;
-        let key = app.issue_key("acme", |_| {}).await;
         let mut record = fixtures::organization("acme");
         record[attribute] = json!(null);
         app.insert(Table::ORGANIZATIONS, record).await;
         for path in [VOICE, DATA_STORES] {
-            let response = app.client(&key).post(path, body()).await;
+            let response = app.client(DEMO_KEY).post(path, body()).await;
             response.assert_problem(403, "organization_disabled");
         }
     }

@@ -18,7 +18,6 @@ fn take_actions(app: &TestApp) -> Vec<String> {
 #[tokio::test]
 async fn a_second_request_with_a_key_only_writes_and_an_anonymous_request_reads_the_organization() {
     let app = TestApp::new().await;
-    app.insert_demo_key().await;
 
     for operation in Operation::ALL {
         for header in [json!({ "authorization": DEMO_KEY }), json!({})] {

@@ -31,7 +31,6 @@ async fn no_warm_request_takes_more_than_the_maximum_of_instructions() {
 /// The instructions of a process that handles this many requests with an API key.
 async fn process_instructions(operation: Operation, requests: u32) -> u64 {
     let app = TestApp::new().await;
-    app.insert_demo_key().await;
     if operation == Operation::AddTeamUsers {
         app.insert_demo_team().await;
     }
@@ -44,11 +43,7 @@ async fn process_instructions(operation: Operation, requests: u32) -> u64 {
         for table in api_tables() {
             for record in app.records(table).await {
                 if !prepared[Kind::of(table).plural].contains(&record) {
-                    let mut key = json!({});
-                    for name in table.primary_key_attributes {
-                        key[*name] = record[*name].clone();
-                    }
-                    app.remove(table, key).await;
+                    app.remove(table, &record).await;
                 }
             }
         }

@@ -59,7 +59,7 @@ pub struct TestApp {
 }
 
 impl TestApp {
-    /// An app in which the organization `acme` is registered.
+    /// An app in which the organization `acme` is registered and has the demo key.
     pub async fn new() -> Self {
         Self::with_anonymous_operations(AnonymousAccess::Allowed).await
     }
@@ -100,6 +100,7 @@ impl TestApp {
             clock_offset: Mutex::default(),
         };
         app.register(DEMO_ORGANIZATION).await;
+        app.insert_key(DEMO_KEY, DEMO_ORGANIZATION, |_| {}).await;
         app
     }
 
@@ -131,12 +132,6 @@ impl TestApp {
         self.insert(Table::ORGANIZATIONS, record).await;
     }
 
-    /// Stores the record of the demo key, which the events of operations contain.
-    pub async fn insert_demo_key(&self) {
-        let record = key_record(DEMO_KEY, DEMO_ORGANIZATION, "demo");
-        self.insert(Table::API_KEYS, json!(record)).await;
-    }
-
     /// Stores the team that the event of `add_team_users` names.
     pub async fn insert_demo_team(&self) {
         let team = fixtures::team("acme", "apollo", "research-team", "Research Team");
@@ -154,7 +149,12 @@ impl TestApp {
             .unwrap();
     }
 
-    pub async fn remove(&self, table: Table, key: Value) {
+    /// Removes the record with the primary key of `record`.
+    pub async fn remove(&self, table: Table, record: &Value) {
+        let attributes = table.primary_key_attributes.iter();
+        let key: Value = attributes
+            .map(|name| (*name, record[*name].clone()))
+            .collect();
         self.dynamodb_client
             .delete_item()
             .table_name(self.table_names.get(table))

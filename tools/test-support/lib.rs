@@ -1,7 +1,7 @@
 //! The test kit. A test sends events to the service and checks what DynamoDB contains afterwards.
 //!
 //! - [`TestApp`] is the service with its own DynamoDB, in which the organization `acme` is
-//!   registered. It issues API keys, reads records, and moves its clock instead of waiting. It
+//!   registered and has the demo key. It issues API keys, reads records, and moves its clock instead of waiting. It
 //!   lists the requests to DynamoDB, and rejects eventually consistent reads.
 //! - [`TestClient`] sends requests to a `TestApp`, always with the same headers.
 //! - [`TestResponse`] is a response as a client sees it. `TestResponse::read` checks what all

@@ -11,6 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use test_support::{TestApp, TestClient, TestResponse, event, key_id};
+use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operations::Operation, store::Table};
 use workspace_records::kinds::Kind;
 
@@ -181,8 +182,7 @@ fn contains(record: &Value, attributes: &Value) -> bool {
 async fn every_sample_stores_its_records() {
     for operation in Operation::ALL {
         let app = TestApp::new().await;
-        let key = app.issue_key("acme", |_| {}).await;
-        assert_stores_sample(*operation, &app.client(&key), &key_id(&key)).await;
+        assert_stores_sample(*operation, &app.client(DEMO_KEY), &key_id(DEMO_KEY)).await;
         if operation.is_key_optional() {
             let app = TestApp::new().await;
             assert_stores_sample(*operation, &app.anonymous_client(), "anonymous").await;

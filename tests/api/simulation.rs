@@ -30,7 +30,7 @@ use workspace_records::{
     schemas,
 };
 
-use crate::operations::{ExpectedRecord, Sample, SampleValues, WriteKind};
+use crate::operations::{ExpectedRecord, Sample, SampleValues};
 
 /// The status of a request whose client did not wait for the response.
 const GAVE_UP: u16 = 0;
@@ -238,9 +238,9 @@ impl Run {
                 violations.push(rule);
             }
         };
-        match (attempt.status, sample.write) {
-            (GAVE_UP | 503, _) => {}
-            (204, write) => {
+        match attempt.status {
+            GAVE_UP | 503 => {}
+            204 => {
                 if let Some(required) = &sample.requires {
                     let exists = self.find(required).is_some();
                     check(
@@ -248,7 +248,7 @@ impl Run {
                         "a request succeeds only if the required record exists",
                     );
                 }
-                if write == WriteKind::Replace {
+                if sample.replaces {
                     let expected = &sample.records[0];
                     let record = self.find(expected).unwrap_or(&Value::Null);
                     let is_last = self.is_last_write(attempt, expected.table, record);
@@ -258,12 +258,12 @@ impl Run {
                     check(is_stored, "every stored record exists with its content");
                 }
             }
-            (409, WriteKind::Create | WriteKind::Add) => {
+            409 if !sample.replaces => {
                 let mut expected = sample.records.iter();
                 let conflicts = expected.any(|it| self.has_content(it) == Some(false));
                 check(conflicts, "after a 409, a record has different content");
             }
-            (404, _) => {
+            404 => {
                 let may_be_missing = sample.requires.as_ref().is_some_and(|required| {
                     !self.was_stored_before(attempt, required.table, &required.key)
                 });
@@ -294,8 +294,7 @@ impl Run {
         if !self.is_stored(&source.sample) {
             violations.push("a request is stored as a whole");
         }
-        let is_create = source.sample.write != WriteKind::Replace;
-        if is_create && self.was_stored_before(source, table, record) {
+        if !source.sample.replaces && self.was_stored_before(source, table, record) {
             violations.push("the creator of a record stays the same");
         }
         violations

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use test_support::TestApp;
 use workspace_management::store::Table;
 
-use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, WriteKind};
+use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues};
 
 const PATH: &str = "/api/v1/org/acme/addModelsToOrg/chat";
 
@@ -26,13 +26,7 @@ pub(super) fn sample(values: &SampleValues) -> Sample {
         let content = json!({ "id": id });
         records.push(ExpectedRecord::new(Table::MODELS, key, content));
     }
-    Sample {
-        path: PATH.to_owned(),
-        body: models(&entries),
-        records,
-        write: WriteKind::Add,
-        requires: None,
-    }
+    Sample::new(PATH, models(&entries), records)
 }
 
 pub(super) fn problems() -> ProblemExamples {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use test_support::TestApp;
 use workspace_management::store::Table;
 
-use super::{ExpectedRecord, Sample, SampleValues, WriteKind};
+use super::{ExpectedRecord, Sample, SampleValues};
 
 fn users<T: AsRef<str>>(ids: &[T]) -> Value {
     let entries: Vec<_> = ids
@@ -24,12 +24,10 @@ pub(super) fn sample(values: &SampleValues) -> Sample {
         records.push(ExpectedRecord::new(Table::TEAM_MEMBERS, key, json!({})));
     }
     let team_key = json!({ "project": "acme#apollo", "team_id": team });
+    let path = format!("/api/v1/project/acme/apollo/{team}/addUsersToTheTeam");
     Sample {
-        path: format!("/api/v1/project/acme/apollo/{team}/addUsersToTheTeam"),
-        body: users(&ids),
-        records,
-        write: WriteKind::Add,
         requires: Some(ExpectedRecord::new(Table::TEAMS, team_key, json!({}))),
+        ..Sample::new(&path, users(&ids), records)
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 use test_support::TestApp;
 use workspace_management::store::Table;
 
-use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, WriteKind, id_of, trimmed};
+use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, id_of, trimmed};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
@@ -14,13 +14,9 @@ pub(super) fn sample(values: &SampleValues) -> Sample {
     let key = json!({ "org_id": "acme", "data_store_id": id_of(name) });
     let content =
         json!({ "data_store_name": trimmed(name), "data_store_description": trimmed(description) });
-    Sample {
-        path: PATH.to_owned(),
-        body: json!({ "dataStoreName": name, "dataStoreDescription": description }),
-        records: vec![ExpectedRecord::new(Table::DATA_STORES, key, content)],
-        write: WriteKind::Create,
-        requires: None,
-    }
+    let body = json!({ "dataStoreName": name, "dataStoreDescription": description });
+    let record = ExpectedRecord::new(Table::DATA_STORES, key, content);
+    Sample::new(PATH, body, vec![record])
 }
 
 pub(super) fn problems() -> ProblemExamples {

@@ -4,7 +4,7 @@ use serde_json::json;
 use test_support::TestApp;
 use workspace_management::store::Table;
 
-use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, WriteKind, trimmed};
+use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, trimmed};
 use crate::bodies::violations;
 
 const PATH: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
@@ -13,13 +13,9 @@ pub(super) fn sample(values: &SampleValues) -> Sample {
     let name = &values.name;
     let key = json!({ "org_id": "acme", "project_id": "apollo" });
     let content = json!({ "project_name": trimmed(name) });
-    Sample {
-        path: PATH.to_owned(),
-        body: json!({ "projectName": name }),
-        records: vec![ExpectedRecord::new(Table::LOGGING_INSTANCES, key, content)],
-        write: WriteKind::Create,
-        requires: None,
-    }
+    let body = json!({ "projectName": name });
+    let record = ExpectedRecord::new(Table::LOGGING_INSTANCES, key, content);
+    Sample::new(PATH, body, vec![record])
 }
 
 pub(super) fn problems() -> ProblemExamples {

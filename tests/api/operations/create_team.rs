@@ -4,7 +4,7 @@ use serde_json::json;
 use test_support::TestApp;
 use workspace_management::store::Table;
 
-use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, WriteKind, id_of, trimmed};
+use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, id_of, trimmed};
 use crate::bodies::violations;
 
 const PATH: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
@@ -14,13 +14,9 @@ pub(super) fn sample(values: &SampleValues) -> Sample {
     let description = &values.description;
     let key = json!({ "project": "acme#apollo", "team_id": id_of(name) });
     let content = json!({ "team_name": trimmed(name), "team_description": trimmed(description) });
-    Sample {
-        path: PATH.to_owned(),
-        body: json!({ "teamName": name, "teamDescription": description }),
-        records: vec![ExpectedRecord::new(Table::TEAMS, key, content)],
-        write: WriteKind::Create,
-        requires: None,
-    }
+    let body = json!({ "teamName": name, "teamDescription": description });
+    let record = ExpectedRecord::new(Table::TEAMS, key, content);
+    Sample::new(PATH, body, vec![record])
 }
 
 pub(super) fn problems() -> ProblemExamples {

@@ -58,7 +58,9 @@ pub struct Sample {
     pub path: String,
     pub body: Value,
     pub records: Vec<ExpectedRecord>,
-    pub write: WriteKind,
+    /// Whether the request replaces the content of an existing record. Otherwise, it gets a 409 if
+    /// an existing record has different content.
+    pub replaces: bool,
     /// The record that must exist. Without it, the request gets a 404.
     pub requires: Option<ExpectedRecord>,
 }
@@ -72,20 +74,18 @@ pub struct ExpectedRecord {
     pub content: Value,
 }
 
-/// How a request writes its records, and what it does if they exist.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum WriteKind {
-    /// Creates one record, whose id can be derived from a name. Succeeds if an existing record has
-    /// the same content. Otherwise the request gets a 409.
-    Create,
-    /// Adds all records. Succeeds if the existing ones have the same content. Otherwise the request
-    /// gets a 409.
-    Add,
-    /// Stores one record. Replaces the content of an existing record.
-    Replace,
-}
-
 impl Sample {
+    /// A request that does not replace records and requires none.
+    fn new(path: &str, body: Value, records: Vec<ExpectedRecord>) -> Self {
+        Self {
+            path: path.to_owned(),
+            body,
+            records,
+            replaces: false,
+            requires: None,
+        }
+    }
+
     pub fn example(operation: Operation) -> Self {
         Self::of(operation, &SampleValues::example())
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 use test_support::{TestApp, key_id};
 use workspace_management::store::Table;
 
-use super::{ExpectedRecord, Sample, SampleValues, WriteKind};
+use super::{ExpectedRecord, Sample, SampleValues};
 use crate::bodies::violations;
 
 const PATH: &str = "/api/v1/bot/playground/bot-7/voice";
@@ -14,12 +14,10 @@ const PATH: &str = "/api/v1/bot/playground/bot-7/voice";
 pub(super) fn sample(values: &SampleValues) -> Sample {
     let key = json!({ "org_id": "acme", "bot_id": "bot-7" });
     let content = json!({ "type": values.entries[0].0, "enabled": values.flag });
+    let record = ExpectedRecord::new(Table::BOT_VOICES, key, content.clone());
     Sample {
-        path: PATH.to_owned(),
-        body: content.clone(),
-        records: vec![ExpectedRecord::new(Table::BOT_VOICES, key, content)],
-        write: WriteKind::Replace,
-        requires: None,
+        replaces: true,
+        ..Sample::new(PATH, content, vec![record])
     }
 }
 

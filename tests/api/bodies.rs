@@ -8,7 +8,7 @@ use workspace_management::{operations::Operation, store::Table};
 use workspace_records::contract::{Description, contract, resolve};
 use yaml_serde::Value as Schema;
 
-use crate::operations::Sample;
+use crate::operations::{Sample, pointers};
 
 const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
 const VOICE: &str = "/api/v1/bot/playground/bot-7/voice";
@@ -230,20 +230,6 @@ async fn the_smallest_and_the_largest_request_of_each_operation_are_stored() {
     }
 }
 
-/// Calls `change` with each string in a value.
-fn for_each_string(value: &mut Value, change: &mut impl FnMut(&mut String)) {
-    match value {
-        Value::String(text) => change(text),
-        Value::Array(entries) => entries
-            .iter_mut()
-            .for_each(|it| for_each_string(it, change)),
-        Value::Object(fields) => fields
-            .values_mut()
-            .for_each(|it| for_each_string(it, change)),
-        _ => {}
-    }
-}
-
 #[tokio::test]
 async fn a_body_with_an_api_key_is_rejected_and_the_key_is_not_repeated() {
     let app = TestApp::new().await;
@@ -253,17 +239,13 @@ async fn a_body_with_an_api_key_is_rejected_and_the_key_is_not_repeated() {
     let before = app.all_records().await;
     for operation in Operation::ALL {
         let sample = Sample::example(*operation);
-        let mut count = 0;
-        for_each_string(&mut sample.body.clone(), &mut |_| count += 1);
         let mut bodies = Vec::new();
-        for index in 0..count {
-            let (mut body, mut position) = (sample.body.clone(), 0..);
-            for_each_string(&mut body, &mut |text| {
-                if position.next() == Some(index) {
-                    *text = format!("{text} {key}.");
-                }
-            });
-            bodies.push(body.to_string());
+        for pointer in pointers(&sample.body) {
+            let mut body = sample.body.clone();
+            if let Value::String(text) = body.pointer_mut(&pointer).unwrap() {
+                *text = format!("{text} {key}.");
+                bodies.push(body.to_string());
+            }
         }
         let with_field = |name: &str, value: &str| {
             let mut body = sample.body.clone();

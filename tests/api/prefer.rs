@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 use test_support::{
     TestApp, TestClient, TestResponse,
     faults::{Fault, Phase},
@@ -15,7 +15,7 @@ use test_support::{
 use workspace_management::{operations::Operation, store::Table};
 use workspace_records::contract::Description;
 
-use crate::operations::Sample;
+use crate::operations::{Sample, pointers};
 
 const PREFER: &str = "return=headers-only";
 
@@ -142,19 +142,6 @@ async fn a_preference_can_have_white_space_quotes_parameters_and_any_case() {
     }
 }
 
-/// The JSON pointers of all objects in a value.
-fn object_pointers(value: &Value, pointer: String, found: &mut Vec<String>) {
-    for (name, value) in value.as_object().into_iter().flatten() {
-        object_pointers(value, format!("{pointer}/{name}"), found);
-    }
-    for (index, entry) in value.as_array().into_iter().flatten().enumerate() {
-        object_pointers(entry, format!("{pointer}/{index}"), found);
-    }
-    if value.is_object() {
-        found.push(pointer);
-    }
-}
-
 #[tokio::test]
 async fn unknown_fields_are_ignored_unless_the_client_prefers_strict_handling() {
     const APPLIED: &str = "preference-applied";
@@ -164,12 +151,13 @@ async fn unknown_fields_are_ignored_unless_the_client_prefers_strict_handling() 
     let strict = acme.clone().header("prefer", "handling=strict");
     for operation in Operation::ALL {
         let sample = Sample::example(*operation);
-        let mut pointers = Vec::new();
-        object_pointers(&sample.body, String::new(), &mut pointers);
-        for pointer in pointers {
+        for pointer in pointers(&sample.body) {
             let mut misspelled = sample.clone();
-            let object = misspelled.body.pointer_mut(&pointer).unwrap();
-            object["descripton"] = json!("Reads papers");
+            let value = misspelled.body.pointer_mut(&pointer).unwrap();
+            if !value.is_object() {
+                continue;
+            }
+            value["descripton"] = json!("Reads papers");
 
             let response = misspelled.send(&strict, "strict").await;
             response.assert_problem(422, "invalid_body");

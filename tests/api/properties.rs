@@ -31,7 +31,7 @@ use workspace_records::{
     schemas,
 };
 
-use crate::operations::{Sample, SampleValues};
+use crate::operations::{Sample, SampleValues, pointers};
 
 const MODEL_IDS: RangeInclusive<i64> = -((1 << 53) - 1)..=(1 << 53) - 1;
 
@@ -121,18 +121,14 @@ fn word_or_text(words: &str) -> impl Strategy<Value = String> + use<> {
 
 /// The names of all fields in the bodies of the samples.
 fn field_names() -> Vec<String> {
-    fn collect(value: &Value, names: &mut Vec<String>) {
-        for (name, value) in value.as_object().into_iter().flatten() {
-            names.push(name.clone());
-            collect(value, names);
-        }
-        for entry in value.as_array().into_iter().flatten() {
-            collect(entry, names);
-        }
-    }
     let mut names = Vec::new();
     for operation in Operation::ALL {
-        collect(&Sample::example(*operation).body, &mut names);
+        for pointer in pointers(&Sample::example(*operation).body) {
+            let name = pointer.rsplit('/').next().unwrap();
+            if name.starts_with(|first: char| first.is_alphabetic()) {
+                names.push(name.to_owned());
+            }
+        }
     }
     names
 }

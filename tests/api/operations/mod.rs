@@ -173,6 +173,23 @@ fn id_of(name: &str) -> String {
     id.trim_matches('-').to_owned()
 }
 
+/// The JSON pointers of a value and of every value in it.
+pub fn pointers(value: &Value) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let mut add = |name: &str, value: &Value| {
+        for pointer in pointers(value) {
+            found.push(format!("/{name}{pointer}"));
+        }
+    };
+    for (name, value) in value.as_object().into_iter().flatten() {
+        add(name, value);
+    }
+    for (index, entry) in value.as_array().into_iter().flatten().enumerate() {
+        add(&index.to_string(), entry);
+    }
+    found
+}
+
 fn contains(record: &Value, attributes: &Value) -> bool {
     let mut attributes = attributes.as_object().unwrap().iter();
     attributes.all(|(name, value)| record[name] == *value)

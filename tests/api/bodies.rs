@@ -339,6 +339,10 @@ async fn the_place_where_a_body_stops_being_json_is_reported() {
         (b"teamName=Docs", "invalid at line 1, column 2"),
         (b"{\"flag\": tr", "invalid at line 1, column 11"),
         (b"{\n \"flag\": yes}", "invalid at line 2, column 10"),
+        (b"\xef\xbb\xbf\xef\xbb\xbf{}", "invalid at line 1, column 1"),
+        (b"{\"id\": 1e-400.}", "invalid at line 1, column 14"),
+        (b"{\"id\": 01e-400}", "invalid at line 1, column 9"),
+        (b"{\"id\": --1e-400}", "invalid at line 1, column 9"),
         // Before the body is parsed, the first number is replaced.
         (b"{\"id\": 1e400, yes}", "invalid at line 1, column 15"),
         (b"{} {}", "invalid at line 1, column 4"),
@@ -362,10 +366,7 @@ async fn one_byte_order_mark_is_skipped() {
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
     let marked = "\u{feff}{\"type\": \"alloy\", \"enabled\": true}";
-    let response = acme.post_text(VOICE, marked).await;
-    response.assert_success();
-    let response = acme.post_text(VOICE, &format!("\u{feff}{marked}")).await;
-    response.assert_problem(400, "not_json");
+    acme.post_text(VOICE, marked).await.assert_success();
 }
 
 #[tokio::test]

@@ -164,3 +164,21 @@ async fn every_operation_responds_and_loses_nothing_under_every_fault() {
     println!("{} cells, {} failed", results.len(), failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
+
+#[tokio::test]
+async fn a_request_that_panics_gets_a_500_and_the_next_request_succeeds() {
+    let app = TestApp::new().await;
+    let service = app.hooked_service(|request| {
+        assert!(request.number > 0, "injected panic");
+        None
+    });
+    let event = operation_event(Operation::CreateDataStore);
+    let time_limit = Duration::from_secs(10);
+
+    let first = send(&service, &event, time_limit).await;
+    let second = send(&service, &event, time_limit).await;
+
+    first.assert_problem(500, "internal");
+    assert!(!first.body.unwrap().to_string().contains("injected panic"));
+    second.assert_success();
+}

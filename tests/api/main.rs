@@ -17,7 +17,6 @@ mod iam_policy;
 mod lifecycle;
 mod load;
 mod openapi;
-mod panics;
 mod prefer;
 mod problems;
 mod properties;

@@ -14,16 +14,23 @@ use yaml_serde::Mapping;
 
 use test_support::{TestApp, event};
 
-/// `tests/agreement.rs` compares the paths with the template.
+/// `tests/agreement.rs` compares the paths with the template. `credential_matrix.rs` tests that the
+/// service accepts anonymous callers only where a key is optional.
 #[tokio::test]
-async fn the_service_has_the_paths_of_the_contract() {
+async fn the_service_has_the_paths_and_optional_keys_of_the_contract() {
     let app = TestApp::new().await;
     let paths = contract()["paths"].as_mapping().unwrap();
     assert_eq!(paths.len(), Operation::ALL.len());
 
     for operation in Operation::ALL {
-        let path = Description::of(*operation).path;
-        let path = path.replace("{org_id}", "acme").replace(['{', '}'], "");
+        let description = Description::of(*operation);
+        let security = description.object["security"].as_sequence().unwrap();
+        let allows_anonymous = security.contains(&Mapping::new().into());
+        assert_eq!(allows_anonymous, operation.is_key_optional());
+        let path = description
+            .path
+            .replace("{org_id}", "acme")
+            .replace(['{', '}'], "");
         for method in ["GET", "PUT", "OPTIONS", "BREW"] {
             let event = event(method, &path, &Default::default(), None);
             let response = app.send(event).await;
@@ -66,19 +73,6 @@ async fn an_unknown_path_returns_404_without_a_request_to_dynamodb() {
     }
 
     assert!(app.take_requests().is_empty());
-}
-
-/// `credential_matrix.rs` tests that the service accepts anonymous callers only there.
-#[test]
-fn the_contract_shows_which_operations_allow_anonymous_callers() {
-    for operation in Operation::ALL {
-        let security = &Description::of(*operation).object["security"];
-        let has_no_key = security
-            .as_sequence()
-            .unwrap()
-            .contains(&Mapping::new().into());
-        assert_eq!(has_no_key, operation.is_key_optional(), "{operation:?}");
-    }
 }
 
 #[tokio::test]

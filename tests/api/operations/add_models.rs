@@ -138,17 +138,6 @@ async fn an_id_is_any_number_whose_exact_value_is_an_integer() {
 }
 
 #[tokio::test]
-async fn text_that_is_not_a_number_is_not_json() {
-    let app = TestApp::new().await;
-    let anonymous = app.anonymous_client();
-    for id in ["1e-400.", "01e-400", "--1e-400"] {
-        let body = format!(r#"{{"aIModelsSelectedToAddToOrg":[{{"id":{id},"modelid":"a"}}]}}"#);
-        let response = anonymous.post_text(PATH, &body).await;
-        response.assert_problem(400, "not_json");
-    }
-}
-
-#[tokio::test]
 async fn returns_422_for_a_list_with_a_wrong_length_or_a_model_with_two_ids() {
     let app = TestApp::new().await;
     let anonymous = app.anonymous_client();

@@ -59,6 +59,11 @@ impl Missing {
             self.0.push(piece);
         }
     }
+
+    fn unless_output(&mut self, name: &str, value: &str) {
+        let exists = template()["Outputs"][name]["Value"] == value;
+        self.unless(exists, format!("template.yaml: the output {name}"));
+    }
 }
 
 /// Lists every missing piece, not only the first.
@@ -107,19 +112,14 @@ fn look_for_operation(operation: Operation, missing: &mut Missing) {
 fn look_for_table(table: Table, missing: &mut Missing) {
     let id = table.logical_id;
     let variable = table.env_variable;
-    let has_table = template()["Resources"][id]["Type"] == "AWS::DynamoDB::Table";
-    missing.unless(has_table, format!("template.yaml: {id}"));
     let variables = &properties("Function")["Environment"]["Variables"];
     let has_variable = variables[variable] == id;
     missing.unless(
         has_variable,
         format!("template.yaml: the variable {variable}"),
     );
-    let outputs = &template()["Outputs"];
-    let has_output = outputs[id]["Value"] == id;
-    missing.unless(has_output, format!("template.yaml: the output {id}"));
-    let has_arn = outputs[format!("{id}Arn")]["Value"] == format!("{id}.Arn");
-    missing.unless(has_arn, format!("template.yaml: the output {id}Arn"));
+    missing.unless_output(id, id);
+    missing.unless_output(&format!("{id}Arn"), &format!("{id}.Arn"));
     if let Err(error) = schemas::parse(table) {
         let piece = format!("tools/records/records.schema.json: {error}");
         missing.unless(false, piece);
@@ -131,11 +131,7 @@ fn look_for_readers(table: Table, missing: &mut Missing) {
     let id = table.logical_id;
     let arn = format!("{id}.Arn");
     let stream = format!("{id}.StreamArn");
-    let has_output = template()["Outputs"][format!("{id}StreamArn")]["Value"] == stream;
-    missing.unless(
-        has_output,
-        format!("template.yaml: the output {id}StreamArn"),
-    );
+    missing.unless_output(&format!("{id}StreamArn"), &stream);
     for (policy, sid, resource) in [
         ("RecordsReader", "ReadTables", &arn),
         ("RecordsFollower", "ScanTables", &arn),

@@ -19,25 +19,20 @@ pub const RANDOM_ID: &str = "00000000000000a1";
 
 /// An enabled organization.
 pub fn organization(org: &str) -> Value {
-    json!(enabled_organization(org))
-}
-
-pub fn disabled_organization(org: &str) -> Value {
     json!(Organization {
-        disabled_at: Some(CREATED_AT.to_owned()),
-        disabled_by: Some("setup".to_owned()),
-        ..enabled_organization(org)
-    })
-}
-
-fn enabled_organization(org: &str) -> Organization {
-    Organization {
         org_id: org.to_owned(),
         created_at: CREATED_AT.to_owned(),
         created_by: "setup".to_owned(),
         registration_id: Some(REQUEST_ID.to_owned()),
         ..Organization::default()
-    }
+    })
+}
+
+pub fn disabled_organization(org: &str) -> Value {
+    let mut record = organization(org);
+    record["disabled_at"] = json!(CREATED_AT);
+    record["disabled_by"] = json!("setup");
+    record
 }
 
 /// The record of an API key that does not expire and may call every operation. The key belongs to

@@ -91,19 +91,10 @@ impl Network {
         percentage > 0 && self.rng.lock().unwrap().u64(0..100) < percentage
     }
 
-    /// The request that DynamoDB receives: `request` as changed by `Faults::weaken`.
-    fn weaken(&self, request: &Request) -> Request {
-        let mut weakened = request.clone();
-        if let Some(weaken) = &self.faults.weaken {
-            weaken(&request.action, &mut weakened.body);
-        }
-        weakened
-    }
-
     /// Handles a read. An eventually consistent read returns an earlier state.
     async fn read(&self, request: &Request, weakened: &Request) -> HttpResponse {
         if weakened.is_consistent() {
-            return self.tables.handle(weakened);
+            return weakened.send_to(&self.tables.dynamodb);
         }
         let reads = self.index_reads.lock().unwrap().len();
         if self.faults.max_index_reads.is_some_and(|max| reads > max) {
@@ -140,7 +131,10 @@ impl Network {
     async fn send(self, request: Request) -> Result<HttpResponse, ConnectorError> {
         let elapsed = self.tables.started.elapsed();
         TRACE.with_borrow_mut(|trace| trace.push(format!("{elapsed:?} {}", request.action)));
-        let weakened = self.weaken(&request);
+        let mut weakened = request.clone();
+        if let Some(weaken) = &self.faults.weaken {
+            weaken(&request.action, &mut weakened.body);
+        }
         let is_read = request.is_read();
         if is_read && request.body["IndexName"].is_string() {
             self.index_reads.lock().unwrap().push(Instant::now());

@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Tables {
     pub started: Instant,
-    dynamodb: DynamoDb,
+    pub(super) dynamodb: DynamoDb,
     writes: Arc<Mutex<Vec<Write>>>,
     /// The state for eventually consistent reads. Replaced when a read needs an earlier state.
     replica: Arc<AsyncMutex<Option<Replica>>>,
@@ -103,11 +103,6 @@ impl Tables {
             request: request.clone(),
         };
         self.writes().push(write);
-        request.send_to(&self.dynamodb)
-    }
-
-    /// Handles a strongly consistent read.
-    pub(super) fn handle(&self, request: &Request) -> HttpResponse {
         request.send_to(&self.dynamodb)
     }
 

@@ -15,6 +15,7 @@
 //! time are safe too. [`cancel`] removes the mark, so that no run can delete anything more.
 
 mod cancel;
+mod mark;
 
 use std::{pin::pin, time::SystemTime};
 
@@ -22,7 +23,11 @@ use anyhow::{Context as _, Result, bail};
 use futures_util::TryStreamExt as _;
 use workspace_management::store::timestamp;
 
-pub use self::cancel::{Cancel, cancel};
+pub(crate) use self::mark::{ERASING, is_mark_attribute};
+pub use self::{
+    cancel::{Cancel, cancel},
+    mark::{Mark, REMOVING},
+};
 
 use crate::{
     context::{Run, random_id},
@@ -36,59 +41,9 @@ use crate::{
     write::{MAX_WRITES, Outcome, Refusal, Write, send, set_once, transact},
 };
 
-/// The names of the attributes of a mark.
-pub struct Mark {
-    id: &'static str,
-    at: &'static str,
-    by: &'static str,
-    /// When a run began to delete.
-    deleting_at: &'static str,
-    /// Who began to delete without an export.
-    unexported_by: &'static str,
-    /// The attributes that identify the record that the operator saw. The mark is set only if they
-    /// have not changed. A cancel changes one of them, so that a late retry cannot set the mark again.
-    seen: &'static [&'static str],
-    /// What a cancel sets, besides removing the mark: a time and the operator.
-    cancelled: [&'static str; 2],
-    /// The words for messages.
-    participle: &'static str,
-    children: &'static str,
-}
-
-/// The mark of a team that is being removed.
-pub static REMOVING: Mark = Mark {
-    id: "removing_id",
-    at: "removing_at",
-    by: "removing_by",
-    deleting_at: "removing_deleting_at",
-    unexported_by: "removing_unexported_by",
-    seen: &["created_at", "request_id", "removal_cancelled_at"],
-    cancelled: ["removal_cancelled_at", "removal_cancelled_by"],
-    participle: "removed",
-    children: "members",
-};
-
-/// The mark of an organization that is being erased. After a cancel, it is disabled.
-pub(crate) static ERASING: Mark = Mark {
-    id: "erasing_id",
-    at: "erasing_at",
-    by: "erasing_by",
-    deleting_at: "erasing_deleting_at",
-    unexported_by: "erasing_unexported_by",
-    seen: &["request_id", "disabled_at"],
-    cancelled: ["disabled_at", "disabled_by"],
-    participle: "erased",
-    children: "records",
-};
-
-/// Whether an attribute with this name belongs to a mark.
-pub(crate) fn is_mark_attribute(name: &str) -> bool {
-    name.starts_with("removing_") || name.starts_with("erasing_")
-}
-
 /// A record to delete.
 pub struct Parent {
-    /// The record as the operator saw it.
+    /// The record as the operator saw it or, once it is marked, with the mark.
     pub record: Record,
     /// Where its children are.
     pub(crate) children: Vec<Scope>,
@@ -142,32 +97,24 @@ impl MarkedDeletion<'_> {
     pub(crate) async fn execute(mut self, parents: &mut [Parent]) -> Result<()> {
         let mut marked = Vec::new();
         for parent in parents {
-            let mark = self.mark;
             match self.set_mark(&parent.record).await? {
-                Some(id) => marked.push(Marked { parent, mark, id }),
+                Some((id, record)) => {
+                    parent.record = record;
+                    let mark = self.mark;
+                    marked.push(Marked { parent, mark, id });
+                }
                 None => parent.outcome = Some(DeletionOutcome::Changed),
             }
         }
         if marked.is_empty() {
             return Ok(());
         }
-        if !self.wait.is_silent {
-            print_message(&format!(
-                "nothing is deleted during the wait: to cancel, press Ctrl-C and run `{}`",
-                self.cancel_command
-            ));
-        }
+        self.report(&format!(
+            "nothing is deleted during the wait: to cancel, press Ctrl-C and run `{}`",
+            self.cancel_command
+        ));
         self.wait.wait(self.deployment).await;
-        if let Some(export) = &mut self.export {
-            let mut count = 0;
-            for marked in &marked {
-                count += marked.export(self.deployment, export).await?;
-            }
-            if !self.wait.is_silent {
-                let count = pluralize(count, "record");
-                print_message(&format!("{}: exported {count}", self.deployment));
-            }
-        }
+        self.write_export(&marked).await?;
         let mut begun = Vec::new();
         for marked in marked {
             match self.begin(&marked).await? {
@@ -175,7 +122,9 @@ impl MarkedDeletion<'_> {
                 outcome => marked.parent.outcome = outcome,
             }
         }
-        if let Some(export) = &mut self.export {
+        if let Some(export) = &mut self.export
+            && !begun.is_empty()
+        {
             export.persist()?;
         }
         for marked in begun {
@@ -185,9 +134,9 @@ impl MarkedDeletion<'_> {
         Ok(())
     }
 
-    /// Marks a record, unless it has a mark already. Returns the id of the mark, or `None` if the
-    /// record has changed.
-    async fn set_mark(&self, record: &Record) -> Result<Option<String>> {
+    /// Marks a record, unless it has a mark already. Returns the id of the mark and the record, or
+    /// `None` if the record has changed.
+    async fn set_mark(&self, record: &Record) -> Result<Option<(String, Record)>> {
         let Mark {
             id, at, by, seen, ..
         } = *self.mark;
@@ -200,9 +149,32 @@ impl MarkedDeletion<'_> {
         let Outcome::Done(updated) = send(self.deployment, write).await? else {
             return Ok(None);
         };
-        let stored_id = updated.as_ref().and_then(|record| record.text(id));
+        let record = updated.context("DynamoDB did not return the marked record")?;
+        let stored_id = record.text(id).map(str::to_owned);
         let stored_id = stored_id.with_context(|| format!("another program has changed {id}"))?;
-        Ok(Some(stored_id.to_owned()))
+        Ok(Some((stored_id, record)))
+    }
+
+    /// Exports the records and their children, if an export was asked for.
+    async fn write_export(&mut self, marked: &[Marked<'_>]) -> Result<()> {
+        let Some(export) = &mut self.export else {
+            return Ok(());
+        };
+        let mut count = marked.len();
+        for Marked { parent, .. } in marked {
+            export.write(parent.record.key.table(), parent.record.item.clone())?;
+            for scope in &parent.children {
+                count += export.write_scope(self.deployment, scope).await?;
+            }
+        }
+        self.report(&format!("exported {}", pluralize(count, "record")));
+        Ok(())
+    }
+
+    fn report(&self, text: &str) {
+        if !self.wait.is_silent {
+            print_message(&format!("{}: {text}", self.deployment));
+        }
     }
 
     /// Checks the mark and stores that the deletion begins. Returns an outcome if there is nothing
@@ -245,17 +217,6 @@ impl MarkedDeletion<'_> {
 }
 
 impl Marked<'_> {
-    /// Exports the record and its children. Returns how many records this were.
-    async fn export(&self, deployment: &Deployment, export: &mut ExportWriter) -> Result<usize> {
-        let record = &self.parent.record;
-        export.write(record.key.table(), record.item.clone())?;
-        let mut count = 1;
-        for scope in &self.parent.children {
-            count += export.write_scope(deployment, scope).await?;
-        }
-        Ok(count)
-    }
-
     /// Reads and deletes the children, repeatedly, until fresh reads find none. Then deletes the
     /// record.
     async fn delete(&self, deployment: &Deployment) -> Result<DeletionOutcome> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command, thread::sleep
 use clap::CommandFactory as _;
 use serde_json::json;
 use test_support::fixtures;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspacectl::Cli;
 
 use crate::{
@@ -55,6 +55,26 @@ fn an_erasure_that_another_run_has_finished_fails_and_keeps_no_export() {
     assert_fails(&output, "another run has deleted the organization acme");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
+}
+
+#[test]
+fn an_export_has_what_was_edited_while_the_operator_confirmed() {
+    let network = Network::with_team(&["ada"]);
+    let (_folder, file) = new_file();
+    let dynamodb = network.dynamodb.clone();
+    let remove = "remove team --org acme --project apollo docs --yes --wait 0 --export";
+    let output = network.hooked_output(&format!("{remove} {file}"), move |request| {
+        // The command has read the team, and marks it.
+        if request.number == 1 {
+            let edited = fixtures::team("acme", "apollo", "docs", "Manuals");
+            dynamodb.put(Table::TEAMS, edited);
+        }
+        None
+    });
+    assert!(output.status.success(), "{output:?}");
+    let exported = json_lines(&fs::read_to_string(file).unwrap());
+    assert_eq!(exported[0]["record"]["team_name"], "Manuals");
+    assert_eq!(exported.len(), 2);
 }
 
 /// The arguments of each kind of removal. Each removes one record.

@@ -195,19 +195,21 @@ async fn cancel(args: &Args, options: GlobalOptions) -> Result<()> {
     let context = options.connect().await?;
     let run = context.begin_run().await?;
     let (teams, mut errors) = find_teams(&context.deployment, args).await?;
-    let mut ids = Vec::new();
+    let (mut cancelled, mut ids) = (Vec::new(), Vec::new());
     for Parent { record, .. } in teams {
-        let cancel = marked_deletion::cancel(&context.deployment, &run, &REMOVING, &record).await?;
-        match cancel.describe(&record.key.to_string(), &REMOVING) {
+        let outcome = marked_deletion::cancel(&context.deployment, &run, &REMOVING, &record);
+        match outcome.await?.describe(&record.key.to_string(), &REMOVING) {
             Ok(text) => {
                 context.report(&text);
-                ids.push(record.key.id());
+                let id = record.key.id();
+                cancelled.push(json!({ "project": record.text("project"), "team_id": id }));
+                ids.push(id);
             }
             Err(error) => errors.push(error.to_string()),
         }
     }
-    if !ids.is_empty() {
-        print_json_or_text(&json!(ids), &ids.join("\n"), &context.options)?;
+    if !ids.is_empty() || context.options.json {
+        print_json_or_text(&json!(cancelled), &ids.join("\n"), &context.options)?;
     }
     ensure!(errors.is_empty(), errors.join("; "));
     Ok(())

@@ -133,7 +133,7 @@ pub fn read_variable(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Table;
+    use crate::records::Table;
 
     /// Reads a valid configuration in which some variables are changed. `None` unsets a variable.
     fn read(changes: &[(&str, Option<&str>)]) -> Result<Config, BoxError> {

@@ -41,7 +41,7 @@ mod retry;
 mod tables;
 mod write;
 
-pub use crate::records::Table;
+use crate::records::Table;
 use cache::Cache;
 pub use retry::AdditionalRetryClassifier;
 pub use tables::TableNames;

@@ -9,9 +9,7 @@ use std::{collections::BTreeSet, env, fs};
 
 use workspace_local::events;
 use workspace_management::{
-    operations::Operation,
-    service::FUNCTION_TIMEOUT,
-    store::{MAX_CACHE_TTL, Table},
+    operations::Operation, records::Table, service::FUNCTION_TIMEOUT, store::MAX_CACHE_TTL,
 };
 use workspace_records::{
     contract::{Description, contract},

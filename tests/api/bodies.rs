@@ -4,7 +4,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use test_support::{TestApp, TestResponse, event, fixtures};
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::{operations::Operation, store::Table};
+use workspace_management::{operations::Operation, records::Table};
 use workspace_records::contract::{Description, contract, resolve};
 use yaml_serde::Value as Schema;
 

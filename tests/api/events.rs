@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use test_support::{TestApp, TestResponse, event};
 

@@ -15,7 +15,10 @@ use test_support::{
     fixtures, handle_checking_log, operation_event, send, unique_key,
 };
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::{operations::Operation, records::ApiKeyRecord, store::Table};
+use workspace_management::{
+    operations::Operation,
+    records::{ApiKeyRecord, Table},
+};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

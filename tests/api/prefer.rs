@@ -12,7 +12,7 @@ use test_support::{
     faults::{Fault, Phase},
     send,
 };
-use workspace_management::{operations::Operation, store::Table};
+use workspace_management::{operations::Operation, records::Table};
 use workspace_records::contract::Description;
 
 use crate::operations::{Sample, pointers};

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
 use test_support::{TestApp, TestClient, event, fixtures, send};
-use workspace_management::{operations::Operation, store::Table};
+use workspace_management::{operations::Operation, records::Table};
 use workspace_records::contract::{Description, resolve};
 
 use crate::{

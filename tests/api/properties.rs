@@ -24,7 +24,7 @@ use workspace_local::{
     dynamodb::{DynamoDb, http_client},
 };
 use workspace_management::{
-    auth::AnonymousAccess, operations::Operation, service::Service, store::Table,
+    auth::AnonymousAccess, operations::Operation, records::Table, service::Service,
 };
 use workspace_records::{
     local::{sdk_config, table_names},

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use test_support::{TestApp, operation_event};
-use workspace_management::{operations::Operation, store::Table};
+use workspace_management::{operations::Operation, records::Table};
 use workspace_records::{contract::Description, kinds::Kind, schemas};
 use yaml_serde::Value as Schema;
 

@@ -10,7 +10,7 @@ use test_support::{
 };
 use tokio::sync::Notify;
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::{operations::Operation, store::Table};
+use workspace_management::{operations::Operation, records::Table};
 
 use crate::lifecycle::{DATA_STORES, VOICE, body};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use test_support::{TestApp, TestClient};
-use workspace_management::{operations::Operation, store::Table};
+use workspace_management::{operations::Operation, records::Table};
 
 use crate::operations::{ExpectedRecord, Sample};
 

@@ -21,8 +21,8 @@ use workspace_management::{
     api_key::ApiKey,
     auth::AnonymousAccess,
     operations::Operation,
+    records::Table,
     service::{FUNCTION_TIMEOUT, Service},
-    store::Table,
 };
 use workspace_records::{
     kinds::{Kind, api_tables},

@@ -10,7 +10,7 @@ use tokio::{
     task::JoinHandle,
 };
 use workspace_local::runtime_api::{RuntimeApi, environment};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 /// The path of `create_data_store`.
 pub const PATH: &str = "/api/v1/org/acme/dataStores/create";

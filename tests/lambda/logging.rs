@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_support::{TestApp, TestClient, event, fixtures, key_id, keys_with_same_id, unique_key};
 use workspace_local::runtime_api::TRACE_ID;
-use workspace_management::{records::ApiKeyRecord, store::Table};
+use workspace_management::records::{ApiKeyRecord, Table};
 
 use crate::function::{Function, PATH, create_papers};
 

@@ -9,7 +9,7 @@ use tokio::{
     process::Command,
     sync::Notify,
 };
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::function::{Function, create_data_store, create_papers};
 

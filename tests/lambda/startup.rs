@@ -8,7 +8,7 @@ use tokio::{
     net::{TcpListener, TcpSocket},
     time::timeout,
 };
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::function::{Function, command, create_papers};
 

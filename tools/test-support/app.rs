@@ -25,9 +25,9 @@ use workspace_management::{
     api_key::ApiKey,
     auth::AnonymousAccess,
     operations::Operation,
-    records::ApiKeyRecord,
+    records::{ApiKeyRecord, Table},
     service::{FUNCTION_TIMEOUT, Service},
-    store::{MAX_CACHE_TTL, Store, Table, TableNames},
+    store::{MAX_CACHE_TTL, Store, TableNames},
 };
 use workspace_records::{
     item::primary_key_values,

@@ -14,7 +14,7 @@ use workspace_local::{
     events,
     serve::{LocalService, Options},
 };
-use workspace_management::{operations::Operation, store::Table};
+use workspace_management::{operations::Operation, records::Table};
 use workspace_records::schemas;
 
 /// How long a response may take.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use test_support::TestApp;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use super::{ExpectedRecord, Sample, SampleValues};
 

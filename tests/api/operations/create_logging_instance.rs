@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use test_support::TestApp;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, trimmed};
 use crate::bodies::violations;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use test_support::{TestApp, TestClient, TestResponse, event, key_id};
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::{operations::Operation, store::Table};
+use workspace_management::{operations::Operation, records::Table};
 use workspace_records::kinds::Kind;
 
 mod add_models;

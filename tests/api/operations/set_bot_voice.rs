@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use test_support::{TestApp, key_id};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use super::{ExpectedRecord, Sample, SampleValues};
 use crate::bodies::violations;

@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 use aws_sdk_dynamodb::{Client, types::StreamSpecification};
 use serde_json::json;
 use workspace_local::{demo::store_demo, events};
-use workspace_management::{operations::Operation, store::Table};
+use workspace_management::{operations::Operation, records::Table};
 use workspace_records::{contract, local::table_names, tables::TableDeclaration};
 
 use crate::{cpu_group::CpuGroup, endpoint::Endpoint, function::Function};

@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use workspace_local::{dynamodb::DynamoDb, events};
-use workspace_management::{api_key::ApiKey, operations::Operation, store::Table};
+use workspace_management::{api_key::ApiKey, operations::Operation, records::Table};
 use workspace_records::{contract, item::new_key_record};
 
 use crate::{

@@ -16,7 +16,7 @@ use tokio::{
     time::sleep,
 };
 use workspace_local::runtime_api::{RuntimeApi, environment};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::cpu_group::{CpuGroup, PERIOD};
 

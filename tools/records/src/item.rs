@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use workspace_management::{
     api_key::ApiKey,
-    records::ApiKeyRecord,
-    store::{Item, Table},
+    records::{ApiKeyRecord, Table},
+    store::Item,
 };
 
 /// Converts an item to JSON. Sets become arrays, and binary data becomes `"(binary data)"`. The

@@ -1,6 +1,6 @@
 //! The kinds of records, as the tools name them.
 
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 /// A kind of record.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use workspace_management::{
-    records::{Model, Team, TeamMember},
-    store::{Item, Table},
+    records::{Model, Table, Team, TeamMember},
+    store::Item,
 };
 
 /// The primary key of a record. In their order, organizations are first, and teams are before

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 use anyhow::Result;
 use jsonschema::{Validator, error::ValidationErrorKind};
 use serde_json::{Value, json};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::kinds::Kind;
 

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, anyhow};
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, GlobalSecondaryIndex, KeySchemaElement, Projection, StreamSpecification,
 };
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use yaml_serde::Value;
 
 /// `template.yaml` at the time of the build.

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::Client;
 use serde_json::json;
 use workspace_management::{
-    records::Organization,
-    store::{Table, TableNames, timestamp},
+    records::{Organization, Table},
+    store::{TableNames, timestamp},
 };
 use workspace_records::item::new_key_record;
 

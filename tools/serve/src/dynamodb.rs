@@ -38,7 +38,7 @@ use dynoxide::Database;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspace_records::local::{sdk_config, table_names};
 
 use crate::{

@@ -17,9 +17,9 @@ use workspace_management::{
     api_key::ApiKey,
     auth::AnonymousAccess,
     operations::Operation,
-    records::{ApiKeyRecord, Organization},
+    records::{ApiKeyRecord, Organization, Table},
     service::Service,
-    store::{Store, Table},
+    store::Store,
 };
 use workspace_records::{
     contract,

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::{Client, types::BillingMode};
-use workspace_management::store::{Table, TableNames};
+use workspace_management::{records::Table, store::TableNames};
 use workspace_records::tables::TableDeclaration;
 
 /// Creates the tables that do not exist yet, as `template.yaml` declares them.

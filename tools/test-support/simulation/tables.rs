@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::config::http::HttpResponse;
 use serde_json::{Value, json};
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 use workspace_local::dynamodb::DynamoDb;
-use workspace_management::{api_key::ApiKey, store::Table};
+use workspace_management::{api_key::ApiKey, records::Table};
 use workspace_records::schemas;
 
 use crate::{

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use workspace_management::{store::Table, values::Identifier};
+use workspace_management::{records::Table, values::Identifier};
 use workspace_records::{kinds::Kind, primary_key::PrimaryKey};
 
 use crate::message::print_message;

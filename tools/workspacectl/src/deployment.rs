@@ -13,7 +13,8 @@ use aws_sdk_dynamodb::{
 };
 use workspace_management::{
     config::{self, read_variable},
-    store::{AdditionalRetryClassifier, Table, TableNames},
+    records::Table,
+    store::{AdditionalRetryClassifier, TableNames},
 };
 use workspace_records::local;
 

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use futures_util::TryStreamExt as _;
 use serde_json::json;
 use tempfile::TempPath;
-use workspace_management::store::{Item, Table};
+use workspace_management::{records::Table, store::Item};
 use workspace_records::{item::to_json, kinds::Kind};
 
 use crate::{

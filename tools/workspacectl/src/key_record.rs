@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result, anyhow};
 use serde_json::{Value, json};
 use workspace_management::{
     api_key::ApiKey,
-    records::{ApiKeyRecord, ApiKeyState},
-    store::{Table, timestamp},
+    records::{ApiKeyRecord, ApiKeyState, Table},
+    store::timestamp,
 };
 use workspace_records::primary_key::PrimaryKey;
 

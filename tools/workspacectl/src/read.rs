@@ -12,8 +12,8 @@ use anyhow::Result;
 use clap::value_parser;
 use futures_util::{Stream, TryStreamExt as _, stream};
 use workspace_management::{
-    records::{Team, TeamMember},
-    store::{Item, Table},
+    records::{Table, Team, TeamMember},
+    store::Item,
 };
 use workspace_records::{kinds::Kind, primary_key::PrimaryKey};
 

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspace_records::{
     columns::{columns, key_columns},
     item::{primary_key_values, to_json},

@@ -8,7 +8,7 @@ use std::{
 
 use test_support::server::{agent, create_data_store};
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::{path, spawn, start};
 

@@ -10,8 +10,11 @@ use std::{fs, io, path::PathBuf, time::Duration};
 use anyhow::{Context as _, Error, Result, anyhow};
 use serde_json::json;
 use workspace_management::{
-    api_key::ApiKey, config::read_variable, operations::Operation, records::ApiKeyRecord,
-    store::Table, values::trim,
+    api_key::ApiKey,
+    config::read_variable,
+    operations::Operation,
+    records::{ApiKeyRecord, Table},
+    values::trim,
 };
 use workspace_records::local;
 

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use serde_json::Value;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::{
     context::{Context, GlobalOptions},

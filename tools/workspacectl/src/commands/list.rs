@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspace_records::{
     columns::columns,
     item::to_json,

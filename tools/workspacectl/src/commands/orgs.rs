@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspace_records::kinds::Kind;
 
 use self::change_state::StateChange;

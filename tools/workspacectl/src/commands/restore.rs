@@ -15,7 +15,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use workspace_management::store::{Item, Table};
+use workspace_management::{records::Table, store::Item};
 
 use self::{copy::Restore, source::Source};
 use crate::{

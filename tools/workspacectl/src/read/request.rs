@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use aws_sdk_dynamodb::types::AttributeValue;
-use workspace_management::store::{Item, Table};
+use workspace_management::{records::Table, store::Item};
 
 use crate::{deployment::Deployment, errors::RequestResultExt as _, expressions::Expressions};
 

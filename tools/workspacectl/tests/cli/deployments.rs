@@ -17,7 +17,7 @@ use rustls::{
 };
 use serde_json::Value;
 use tempfile::TempDir;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::{
     AWS, ROOTS, assert_exits_with, network::Network, on_stack, server::Server, text, unused_url,

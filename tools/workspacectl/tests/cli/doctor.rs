@@ -15,7 +15,7 @@ use test_support::{
     key_id, unique_key,
 };
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::{operations::Operation, store::Table};
+use workspace_management::{operations::Operation, records::Table};
 
 use crate::{
     AWS, assert_usage_error, network::Network, new_file, on_stack, server::Server, unused_url,

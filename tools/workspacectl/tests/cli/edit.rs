@@ -8,7 +8,7 @@ use test_support::{
     fixtures,
 };
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::{
     assert_fails, assert_usage_error, interference, network::Network, on_stack, server::Server,

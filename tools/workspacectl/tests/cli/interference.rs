@@ -6,7 +6,7 @@ use std::{process::Output, sync::Once};
 use serde_json::{Value, json};
 use test_support::fixtures::{self, key_record};
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::{assert_fails, network::Network};
 

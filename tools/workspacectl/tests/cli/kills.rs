@@ -9,7 +9,7 @@ use test_support::{
     faults::Phase,
     fixtures::{self, key_record},
 };
-use workspace_management::{api_key::ApiKey, store::Table};
+use workspace_management::{api_key::ApiKey, records::Table};
 
 use crate::{network::Network, text};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use test_support::fixtures;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspace_records::kinds::{Kind, api_tables};
 
 use crate::{assert_fails, assert_usage_error, network::Network, server::Server, text};

@@ -27,7 +27,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspace_records::kinds::Kind;
 
 /// A region and credentials of AWS.

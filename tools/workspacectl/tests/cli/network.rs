@@ -20,11 +20,7 @@ use test_support::{
 };
 use tokio::{net::TcpListener, runtime::Runtime};
 use workspace_local::{dynamodb::DynamoDb, gateway};
-use workspace_management::{
-    auth::AnonymousAccess,
-    service::Service,
-    store::{Store, Table},
-};
+use workspace_management::{auth::AnonymousAccess, records::Table, service::Service, store::Store};
 use workspace_records::{
     local::{sdk_config, table_names},
     schemas,

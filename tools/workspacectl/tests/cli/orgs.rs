@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use serde_json::{Value, json};
 use test_support::fixtures;
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspace_records::kinds::Kind;
 
 use crate::{

@@ -14,7 +14,7 @@ use test_support::{
     iam,
 };
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspace_records::schemas;
 use workspacectl::Cli;
 

@@ -4,7 +4,7 @@ use std::{fs, sync::Arc, thread};
 
 use serde_json::{Value, json};
 use test_support::{faults::DENIED, fixtures};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::{
     assert_fails, assert_usage_error, json_lines, network::Network, new_file, text, unused_url,

@@ -4,7 +4,7 @@ use std::{fs, time::Duration};
 
 use serde_json::{Value, json};
 use test_support::fixtures;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::{
     assert_fails, assert_usage_error, export_of, json_lines, keys, new_file, server::Server, text,

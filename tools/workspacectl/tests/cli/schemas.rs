@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use test_support::faults::DENIED;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspace_records::{kinds::Kind, schemas};
 
 use crate::{network::Network, new_file, server::Server};

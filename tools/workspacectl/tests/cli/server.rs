@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use test_support::server;
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 
 use crate::workspacectl;
 

@@ -13,7 +13,7 @@ use rustix::{
     termios::{tcgetwinsize, tcsetwinsize},
 };
 use serde_json::{Value, json};
-use workspace_management::{store::Table, text::is_visible};
+use workspace_management::{records::Table, text::is_visible};
 use workspace_records::kinds::{Kind, api_tables};
 
 use crate::{server::Server, unused_url};

@@ -38,8 +38,9 @@ use tokio::{
 use workspace_local::gateway::http_event;
 use workspace_management::{
     auth::AnonymousAccess,
+    records::Table,
     service::{FUNCTION_TIMEOUT, Service},
-    store::{AdditionalRetryClassifier, MAX_CACHE_TTL, Store, Table},
+    store::{AdditionalRetryClassifier, MAX_CACHE_TTL, Store},
 };
 use workspace_records::local::table_names;
 use workspacectl::{

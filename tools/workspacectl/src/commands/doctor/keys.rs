@@ -6,10 +6,7 @@ use std::{
 };
 
 use anyhow::Result;
-use workspace_management::{
-    records::{ApiKeyRecord, ApiKeyState},
-    store::Table,
-};
+use workspace_management::records::{ApiKeyRecord, ApiKeyState, Table};
 
 use super::Status;
 use crate::{

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use aws_sdk_cloudformation::types::Stack as StackDescription;
-use workspace_management::store::{Table, TableNames};
+use workspace_management::{records::Table, store::TableNames};
 
 use super::{CheckResult, Status};
 use crate::{deployment::Stack, errors::RequestResultExt as _};

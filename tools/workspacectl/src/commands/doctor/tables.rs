@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use aws_sdk_dynamodb::types::{BillingMode, StreamSpecification, TableDescription, TableStatus};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspace_records::tables::TableDeclaration;
 
 use super::Status;

@@ -5,10 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
-use workspace_management::{
-    records::{ApiKeyRecord, ApiKeyState},
-    store::Table,
-};
+use workspace_management::records::{ApiKeyRecord, ApiKeyState, Table};
 
 use super::{KEY_COLUMNS, key_arguments::parse_duration};
 use crate::{

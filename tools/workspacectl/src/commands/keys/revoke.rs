@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use workspace_management::store::{MAX_CACHE_TTL, Table};
+use workspace_management::{records::Table, store::MAX_CACHE_TTL};
 
 use super::key_arguments::read_key_ids;
 use crate::{

@@ -16,8 +16,8 @@ use aws_sdk_dynamodb::{
 use aws_smithy_types::{DateTime, date_time::Format};
 use serde_json::json;
 use workspace_management::{
-    records::Organization,
-    store::{Table, timestamp},
+    records::{Organization, Table},
+    store::timestamp,
 };
 
 use crate::{

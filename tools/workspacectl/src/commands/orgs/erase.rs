@@ -6,8 +6,8 @@ use std::{path::PathBuf, time::SystemTime};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;
 use workspace_management::{
-    records::Organization,
-    store::{Table, timestamp},
+    records::{Organization, Table},
+    store::timestamp,
 };
 
 use crate::{

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::json;
 use tokio::time::timeout;
-use workspace_management::store::{Table, timestamp};
+use workspace_management::{records::Table, store::timestamp};
 use workspace_records::{item::to_json, kinds::Kind, primary_key::PrimaryKey};
 
 use super::{MAX_CLOCK_DIFFERENCE, source::Source};

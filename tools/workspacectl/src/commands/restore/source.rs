@@ -7,10 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use serde_json::Value;
-use workspace_management::{
-    store::{Item, Table},
-    values::trim,
-};
+use workspace_management::{records::Table, store::Item, values::trim};
 use workspace_records::{
     item::{primary_key_values, to_json},
     kinds::Kind,

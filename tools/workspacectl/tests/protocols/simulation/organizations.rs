@@ -6,7 +6,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 use test_support::{fixtures, simulation};
 use tokio::time::{sleep, timeout};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspacectl::{
     commands::orgs::{
         change_state::{StateChange, change_state},

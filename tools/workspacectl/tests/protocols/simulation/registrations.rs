@@ -7,7 +7,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::{sleep, timeout};
-use workspace_management::{api_key::ApiKey, store::Table};
+use workspace_management::{api_key::ApiKey, records::Table};
 use workspacectl::{
     commands::{
         keys::{Expiry, KeyRequest, NewKey},

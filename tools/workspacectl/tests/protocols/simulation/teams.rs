@@ -11,7 +11,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::{sleep, timeout};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspacectl::{
     commands::remove::team::{find_team, remove_teams},
     export::ExportWriter,

@@ -11,7 +11,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::{Instant, timeout};
-use workspace_management::store::Table;
+use workspace_management::records::Table;
 use workspacectl::commands::remove::{
     from_all_teams::remove_from_all_teams,
     team::{find_team, remove_teams},

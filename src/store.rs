@@ -46,7 +46,7 @@ use cache::Cache;
 pub use retry::AdditionalRetryClassifier;
 pub use tables::TableNames;
 pub(crate) use write::UpsertSpec;
-pub use write::{FailedCondition, failed_conditions, put_item_if_absent};
+pub use write::{FailedCondition, failed_conditions};
 
 /// The maximum time to cache API keys and teams. During this time, the function can still accept a
 /// revoked key, a key of a disabled organization, or users for a team that is being removed.

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::{
-    Client,
-    error::SdkError,
     operation::{
         put_item::PutItemError, transact_write_items::TransactWriteItemsError,
         update_item::UpdateItemError,
@@ -13,7 +11,7 @@ use aws_sdk_dynamodb::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Item, Store, Table, TableNames, parse, retry};
+use super::{Item, Store, Table, parse, retry};
 use crate::error::{Error, Result};
 
 /// How to update the records of a table. The expressions use DynamoDB's syntax.
@@ -49,48 +47,36 @@ pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition
     failed
 }
 
-/// Inserts an item unless one with its primary key exists. Returns the existing item, or `None` if
-/// the item was inserted. Not a method of [`Store`], because `workspacectl` has its own client.
-///
-/// # Errors
-/// If DynamoDB rejects the item or cannot be reached.
-pub async fn put_item_if_absent(
-    client: &Client,
-    table_names: &TableNames,
-    table: Table,
-    item: Item,
-) -> Result<Option<Item>, SdkError<PutItemError>> {
-    let result = client
-        .put_item()
-        .table_name(table_names.get(table))
-        .set_item(Some(item))
-        .condition_expression("attribute_not_exists(#key)")
-        .expression_attribute_names("#key", table.primary_key_attributes[0])
-        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-        .send()
-        .await;
-    match result {
-        Ok(_) => Ok(None),
-        Err(error) => match error.as_service_error() {
-            Some(PutItemError::ConditionalCheckFailedException(failure)) => {
-                Ok(Some(failure.item.clone().unwrap_or_default()))
-            }
-            _ => Err(error),
-        },
-    }
-}
-
 impl Store {
-    /// Inserts a record with [`put_item_if_absent`]. Returns the existing record, or `None` if
-    /// the record was inserted. If the response to an earlier attempt was lost, the existing record
-    /// can be from that attempt. Sends one DynamoDB request, apart from retries.
+    /// Inserts a record unless its primary key exists. Returns the existing record, or `None` if the
+    /// record was inserted. If the response to an earlier attempt was lost, the existing record can
+    /// be from that attempt. Sends one DynamoDB request, apart from retries.
     pub(crate) async fn insert_if_absent<R: Serialize + DeserializeOwned>(
         &self,
         table: Table,
         record: &R,
     ) -> Result<Option<R>> {
         let item = serde_dynamo::to_item(record).map_err(Error::internal)?;
-        parse(put_item_if_absent(&self.client, &self.table_names, table, item).await?)
+        let put = self
+            .client
+            .put_item()
+            .table_name(self.table_names.get(table));
+        let result = put
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(#key)")
+            .expression_attribute_names("#key", table.primary_key_attributes[0])
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .send()
+            .await;
+        match result {
+            Ok(_) => Ok(None),
+            Err(error) => match error.as_service_error() {
+                Some(PutItemError::ConditionalCheckFailedException(failure)) => {
+                    parse(Some(failure.item.clone().unwrap_or_default()))
+                }
+                _ => Err(error.into()),
+            },
+        }
     }
 
     /// Updates or creates 1 to 100 records, all or none, in one DynamoDB request. Returns the

@@ -134,17 +134,18 @@ pub fn assert_holds<F: Future<Output = Vec<String>>>(
 }
 
 /// Asserts that a simulation violates a rule for at least one of 600 seeds. `first` is a seed that
-/// probably violates a rule, so that the search is short. `what` describes the simulation.
+/// probably violates a rule, so that the search is short. `what` describes the simulation. Returns
+/// the seed.
 pub fn assert_breaks<F: Future<Output = Vec<String>>>(
     what: &str,
     first: u64,
     simulation: impl Fn(u64) -> F + Sync,
-) {
+) -> u64 {
     for seed in first..first + 600 {
         let (_, violations) = run(seed..seed + 1, &simulation).remove(0);
         if let Some(violation) = violations.first() {
             println!("{what}: seed {seed}: {violation}");
-            return;
+            return seed;
         }
     }
     panic!("{what} breaks no rule in 600 schedules from {first}");

@@ -1,10 +1,18 @@
 //! The files of `orgs export`, `orgs erase` and `remove --export`. `kills` tests interruptions.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command, thread::sleep, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    process::Command,
+    sync::Arc,
+    thread::{self, sleep},
+    time::Duration,
+};
 
 use clap::CommandFactory as _;
 use serde_json::json;
-use test_support::fixtures;
+use test_support::{faults::DENIED, fixtures};
 use workspace_management::records::Table;
 use workspacectl::Cli;
 
@@ -55,6 +63,31 @@ fn an_erasure_that_another_run_has_finished_fails_and_keeps_no_export() {
     assert_fails(&output, "another run has deleted the organization acme");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
+}
+
+/// The run without an export begins to delete when the other one has exported.
+#[test]
+fn an_export_fails_if_a_run_without_one_has_begun_to_delete() {
+    let network = Network::with_team(&["ada"]);
+    let twin = Arc::new(network.twin());
+    let (folder, file) = new_file();
+    let remove = "remove team --org acme --project apollo docs --yes --wait 0";
+    let output = network.hooked_output(&format!("{remove} --export {file}"), move |request| {
+        // The mark is the first update, and the second one says that the run begins to delete.
+        if request.action == "UpdateItem" && request.number > 1 {
+            let twin = twin.clone();
+            let run = move || {
+                twin.hooked_output(remove, |request| {
+                    (request.action == "DeleteItem").then_some(DENIED)
+                })
+            };
+            let other = thread::spawn(run).join().unwrap();
+            assert_fails(&other, "cannot delete");
+        }
+        None
+    });
+    assert_fails(&output, "is deleting the team docs without an export");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use test_support::fixtures::{self, key_record};
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::records::Table;
 
-use crate::{assert_fails, network::Network};
+use crate::{assert_fails, network::Network, text};
 
 /// Runs a command, and stores a record before the first write of the command.
 pub(crate) fn run(network: &Network, line: &str, table: Table, record: Value) -> Output {
@@ -60,4 +60,47 @@ fn a_record_that_changes_before_it_is_removed_stays() {
     let output = run(&network, remove, Table::MODELS, model);
     assert_fails(&output, "has changed since it was read");
     assert_eq!(network.dynamodb.records(Table::MODELS).len(), 1);
+}
+
+/// The operator must not read that nothing was deleted.
+#[test]
+fn a_cancel_notices_that_the_deletion_has_begun() {
+    let network = Network::with_team(&["ada"]);
+    let mut team = fixtures::team("acme", "apollo", "docs", "Docs");
+    team["removing_id"] = json!(fixtures::RANDOM_ID);
+    team["removing_at"] = json!(fixtures::CREATED_AT);
+    team["removing_by"] = json!("ada");
+    network.dynamodb.put(Table::TEAMS, &team);
+    team["removing_deleting_at"] = json!(fixtures::CREATED_AT);
+    let cancel = "remove team --org acme --project apollo docs --cancel";
+    let output = run(&network, cancel, Table::TEAMS, team);
+    let message = text(&output.stderr);
+    assert!(message.contains("may have been deleted"), "{message}");
+}
+
+/// The operator has confirmed a different team, or an organization in a different state.
+#[test]
+fn a_record_that_changes_before_it_is_marked_stays() {
+    let mut new_team = fixtures::team("acme", "apollo", "docs", "Docs");
+    new_team["request_id"] = json!("different");
+    let mut cancelled = fixtures::team("acme", "apollo", "docs", "Docs");
+    cancelled["removal_cancelled_at"] = json!(fixtures::CREATED_AT);
+    let mut disabled_again = fixtures::disabled_organization("acme");
+    disabled_again["disabled_at"] = json!("2026-02-02T00:00:00.000Z");
+    let remove = "remove team --org acme --project apollo docs --wait 0 --yes";
+    let erase = "orgs erase acme --without-export --wait 0 --yes";
+    for (line, table, record) in [
+        (remove, Table::TEAMS, new_team),
+        (remove, Table::TEAMS, cancelled),
+        (erase, Table::ORGANIZATIONS, disabled_again),
+    ] {
+        let network = Network::with_team(&["ada"]);
+        network.disable_acme();
+        let output = run(&network, line, table, record);
+        assert_fails(&output, "has changed since it was read");
+        assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
+        for record in network.dynamodb.records(table) {
+            assert!(record["removing_id"].is_null() && record["erasing_id"].is_null());
+        }
+    }
 }

@@ -228,8 +228,15 @@ fn marks_are_not_restored() {
         assert!(record["removing_id"].is_null() && record["erasing_id"].is_null());
     }
     // Records of a team or an organization that has a mark are skipped.
-    let key = json!({ "org_id": { "S": "globex" } });
+    let key = json!({ "project": { "S": "globex#apollo" }, "team_id": { "S": "docs" } });
     let id = json!({ "S": fixtures::RANDOM_ID });
+    server.update_item("TeamsTable", key, "SET removing_id = :value", id.clone());
+    let member = new(fixtures::member("globex", "apollo", "docs", "grace"));
+    let member = Input::new(&[(Table::TEAM_MEMBERS, member)]);
+    let restored = restore(&server, &member.from);
+    let reason = &restored.lines[0]["reason"];
+    assert_eq!(reason, "its team is being removed");
+    let key = json!({ "org_id": { "S": "globex" } });
     server.update_item("OrganizationsTable", key, "SET erasing_id = :value", id);
     let store = Input::new(&[data_store("globex", "new")]);
     let restored = restore(&server, &store.from);

@@ -281,14 +281,19 @@ fn assert_holds<F: Future<Output = Vec<String>>>(simulation: impl Fn(u64) -> F +
     simulation::assert_holds((8, 100), simulation);
 }
 
-/// Asserts that a simulation violates a rule with each weakness. Begins with the given seed, which
-/// probably does.
+/// Asserts that a simulation violates a rule with each weakness, and none without it. Begins with the
+/// given seed, which probably violates a rule.
 fn assert_breaks<F: Future<Output = Vec<String>>>(
     simulation: impl Fn(u64, Option<Weakness>) -> F + Sync,
     weaknesses: &[(Weakness, u64)],
 ) {
     for (weakness, first) in weaknesses {
         let name = format!("{weakness:?}");
-        simulation::assert_breaks(&name, *first, |seed| simulation(seed, Some(*weakness)));
+        let seed =
+            simulation::assert_breaks(&name, *first, |seed| simulation(seed, Some(*weakness)));
+        // Fails if the commands themselves lack the part.
+        for (_, violations) in simulation::run(seed..seed + 1, |seed| simulation(seed, None)) {
+            assert!(violations.is_empty(), "{name}: seed {seed}: {violations:?}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use workspace_management::{
 };
 use workspace_records::{
     contract::{Description, contract},
-    kinds::{Kind, api_tables},
+    kinds::{Kind, PrimaryKey, api_tables},
     schemas,
     tables::{self, TableDeclaration},
 };
@@ -455,5 +455,21 @@ fn every_environment_sets_the_required_parameters() {
             let (name, _) = parameter.split_once('=').unwrap();
             assert!(parameters.contains_key(name), "the template has no {name}");
         }
+    }
+}
+
+#[test]
+fn every_kind_has_a_primary_key() {
+    for table in Table::ALL {
+        let partition = vec!["id"; Kind::of(*table).partition_key_parts.len()].join("#");
+        // The id of a model can contain `#`.
+        let values = [partition.as_str(), "type#a#b"];
+        let item = table.primary_key(&values[..table.primary_key_attributes.len()]);
+        let key = PrimaryKey::of(*table, &item);
+        let is_same = key.is_some_and(|key| key.table() == *table && key.to_item() == item);
+        assert!(is_same, "{}: see PrimaryKey", table.logical_id);
+        let malformed = table.primary_key(&["a#b#c#d", "id"]);
+        let is_joined = partition.contains('#');
+        assert!(!is_joined || PrimaryKey::of(*table, &malformed).is_none());
     }
 }

@@ -1,6 +1,11 @@
-//! The kinds of records, as the tools name them.
+//! The kinds of records, as the tools name them, and their primary keys.
 
-use workspace_management::records::Table;
+use std::fmt;
+
+use workspace_management::{
+    records::{Model, Table, Team, TeamMember},
+    store::Item,
+};
 
 /// A kind of record.
 #[derive(Debug)]
@@ -78,4 +83,188 @@ pub fn api_tables() -> impl Iterator<Item = Table> {
         .iter()
         .copied()
         .filter(|table| ![Table::ORGANIZATIONS, Table::API_KEYS].contains(table))
+}
+
+/// The primary key of a record. In their order, organizations are first, and teams are before
+/// their members. `Display` names the record, such as `the team docs`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+#[rustfmt::skip] // one line per kind
+pub enum PrimaryKey {
+    Organization { org: String },
+    ApiKey { id: String },
+    Model { org: String, model_type: String, model_id: String },
+    Team { org: String, project: String, team: String },
+    TeamMember { org: String, project: String, team: String, user: String },
+    BotVoice { org: String, bot: String },
+    DataStore { org: String, data_store: String },
+    LoggingInstance { org: String, project: String },
+}
+
+impl PrimaryKey {
+    /// The primary key in the attributes of an item. `None` if one is missing or malformed.
+    pub fn of(table: Table, item: &Item) -> Option<Self> {
+        let mut ids = Vec::new();
+        for (index, name) in table.primary_key_attributes.iter().enumerate() {
+            let value = item.get(*name)?.as_s().ok()?;
+            match (index, table) {
+                (0, Table::TEAMS | Table::TEAM_MEMBERS) => ids.extend(value.split('#')),
+                // The id of a model can contain `#`.
+                (1, Table::MODELS) => ids.extend(value.splitn(2, '#')),
+                _ => ids.push(value),
+            }
+        }
+        let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+        Some(match table {
+            Table::ORGANIZATIONS => {
+                let [org] = ids.try_into().ok()?;
+                Self::Organization { org }
+            }
+            Table::API_KEYS => {
+                let [id] = ids.try_into().ok()?;
+                Self::ApiKey { id }
+            }
+            Table::MODELS => {
+                let [org, model_type, model_id] = ids.try_into().ok()?;
+                Self::Model {
+                    org,
+                    model_type,
+                    model_id,
+                }
+            }
+            Table::TEAMS => {
+                let [org, project, team] = ids.try_into().ok()?;
+                Self::Team { org, project, team }
+            }
+            Table::TEAM_MEMBERS => {
+                let [org, project, team, user] = ids.try_into().ok()?;
+                Self::TeamMember {
+                    org,
+                    project,
+                    team,
+                    user,
+                }
+            }
+            Table::BOT_VOICES => {
+                let [org, bot] = ids.try_into().ok()?;
+                Self::BotVoice { org, bot }
+            }
+            Table::DATA_STORES => {
+                let [org, data_store] = ids.try_into().ok()?;
+                Self::DataStore { org, data_store }
+            }
+            Table::LOGGING_INSTANCES => {
+                let [org, project] = ids.try_into().ok()?;
+                Self::LoggingInstance { org, project }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The table that has the record.
+    pub fn table(&self) -> Table {
+        match self {
+            Self::Organization { .. } => Table::ORGANIZATIONS,
+            Self::ApiKey { .. } => Table::API_KEYS,
+            Self::Model { .. } => Table::MODELS,
+            Self::Team { .. } => Table::TEAMS,
+            Self::TeamMember { .. } => Table::TEAM_MEMBERS,
+            Self::BotVoice { .. } => Table::BOT_VOICES,
+            Self::DataStore { .. } => Table::DATA_STORES,
+            Self::LoggingInstance { .. } => Table::LOGGING_INSTANCES,
+        }
+    }
+
+    /// The values of the key's attributes: the partition key, then the sort key if there is one.
+    pub fn values(&self) -> Vec<String> {
+        match self {
+            Self::Organization { org: id } | Self::ApiKey { id } => vec![id.clone()],
+            Self::Model {
+                org,
+                model_type,
+                model_id,
+            } => {
+                vec![org.clone(), Model::sort_key(model_type, model_id)]
+            }
+            Self::Team { org, project, team } => {
+                vec![Team::partition_key(org, project), team.clone()]
+            }
+            Self::TeamMember {
+                org,
+                project,
+                team,
+                user,
+            } => {
+                vec![TeamMember::partition_key(org, project, team), user.clone()]
+            }
+            Self::BotVoice { org, bot: id }
+            | Self::DataStore {
+                org,
+                data_store: id,
+            }
+            | Self::LoggingInstance { org, project: id } => vec![org.clone(), id.clone()],
+        }
+    }
+
+    /// The value of the last attribute, which identifies the record in its partition.
+    pub fn id(&self) -> String {
+        self.values().pop().unwrap_or_default()
+    }
+
+    /// The key's attributes.
+    pub fn to_item(&self) -> Item {
+        let values = self.values();
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        self.table().primary_key(&values)
+    }
+
+    /// The keys of the records without which this record must not exist: its organization and, for
+    /// a member, its team. Empty for an API key, because its key does not name its organization.
+    pub fn parents(&self) -> Vec<Self> {
+        let mut parents = Vec::new();
+        match self {
+            Self::Organization { .. } | Self::ApiKey { .. } => {}
+            Self::Model { org, .. }
+            | Self::Team { org, .. }
+            | Self::TeamMember { org, .. }
+            | Self::BotVoice { org, .. }
+            | Self::DataStore { org, .. }
+            | Self::LoggingInstance { org, .. } => {
+                parents.push(Self::Organization { org: org.clone() });
+            }
+        }
+        if let Self::TeamMember {
+            org, project, team, ..
+        } = self
+        {
+            let [org, project, team] = [org, project, team].map(String::clone);
+            parents.push(Self::Team { org, project, team });
+        }
+        parents
+    }
+}
+
+impl fmt::Display for PrimaryKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Organization { org } => write!(f, "the organization {org}"),
+            Self::ApiKey { id } => write!(f, "the key {id}"),
+            Self::Model {
+                model_type,
+                model_id,
+                ..
+            } => {
+                write!(f, "the model {model_id} of the type {model_type}")
+            }
+            Self::Team { team, .. } => write!(f, "the team {team}"),
+            Self::TeamMember { team, user, .. } => {
+                write!(f, "the member {user} of the team {team}")
+            }
+            Self::BotVoice { bot, .. } => write!(f, "the voice of the bot {bot}"),
+            Self::DataStore { data_store, .. } => write!(f, "the data store {data_store}"),
+            Self::LoggingInstance { project, .. } => {
+                write!(f, "the logging instance of the project {project}")
+            }
+        }
+    }
 }

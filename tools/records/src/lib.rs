@@ -6,9 +6,8 @@
 //! | [`tables`] | the tables as `template.yaml` declares them |
 //! | [`local`] | how to reach the DynamoDB of `cargo serve` |
 //! | [`item`] | items as JSON, their primary keys, and the records of new API keys |
-//! | [`primary_key`] | primary keys, by the ids in them |
 //! | [`stored`] | when records were created and changed |
-//! | [`kinds`] | the kinds of records |
+//! | [`kinds`] | the kinds of records, and their primary keys |
 //! | [`columns`] | which attributes a list of records shows, and in which order |
 //! | `schemas` | the JSON Schemas of records. Needs the feature `schemas` |
 
@@ -17,7 +16,6 @@ pub mod contract;
 pub mod item;
 pub mod kinds;
 pub mod local;
-pub mod primary_key;
 #[cfg(feature = "schemas")]
 pub mod schemas;
 pub mod stored;

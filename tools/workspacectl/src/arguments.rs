@@ -7,7 +7,7 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use workspace_management::{records::Table, values::Identifier};
-use workspace_records::{kinds::Kind, primary_key::PrimaryKey};
+use workspace_records::kinds::{Kind, PrimaryKey};
 
 use crate::message::print_message;
 

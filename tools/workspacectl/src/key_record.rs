@@ -9,7 +9,7 @@ use workspace_management::{
     records::{ApiKeyRecord, ApiKeyState, Table},
     store::timestamp,
 };
-use workspace_records::primary_key::PrimaryKey;
+use workspace_records::kinds::PrimaryKey;
 
 use crate::{
     context::Run,

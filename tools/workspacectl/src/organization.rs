@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use workspace_management::records::{Organization, OrganizationState};
-use workspace_records::primary_key::PrimaryKey;
+use workspace_records::kinds::PrimaryKey;
 
 use crate::{deployment::Deployment, read, record::Stored};
 

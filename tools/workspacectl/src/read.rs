@@ -15,7 +15,7 @@ use workspace_management::{
     records::{Table, Team, TeamMember},
     store::Item,
 };
-use workspace_records::{kinds::Kind, primary_key::PrimaryKey};
+use workspace_records::kinds::{Kind, PrimaryKey};
 
 use self::request::{Match, PageRequest, Read};
 use crate::{deployment::Deployment, errors::RequestResultExt as _, record::Record};

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use workspace_management::{records::Table, store::Item};
-use workspace_records::{item::to_json, primary_key::PrimaryKey};
+use workspace_records::{item::to_json, kinds::PrimaryKey};
 
 /// The attributes that identify the creation of a record. They differ after a record was removed and
 /// created again.

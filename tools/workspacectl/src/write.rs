@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use anyhow::{Result, anyhow};
 use aws_sdk_dynamodb::types::AttributeValue;
 use workspace_management::{records::Table, store::Item};
-use workspace_records::primary_key::PrimaryKey;
+use workspace_records::kinds::PrimaryKey;
 
 pub(crate) use self::send::{MAX_WRITES, send, transact};
 use crate::{expressions::Expressions, record::Record};

@@ -9,7 +9,7 @@ use workspace_management::{
     store::timestamp,
     values::{Description, DisplayName, NameWithId, Violation},
 };
-use workspace_records::primary_key::PrimaryKey;
+use workspace_records::kinds::PrimaryKey;
 
 use crate::{
     arguments::{DataStoreArgs, ProjectArgs, parse_identifier},

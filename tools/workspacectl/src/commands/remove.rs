@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 use workspace_management::store::timestamp;
-use workspace_records::primary_key::PrimaryKey;
+use workspace_records::kinds::PrimaryKey;
 
 use crate::{
     arguments::{DataStoreArgs, ORG_HELP, ProjectArgs, is_dash, parse_identifier},

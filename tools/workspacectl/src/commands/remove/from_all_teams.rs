@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, path::Path};
 use anyhow::{Result, bail};
 use serde_json::json;
 use tokio::time::sleep;
-use workspace_records::primary_key::PrimaryKey;
+use workspace_records::kinds::PrimaryKey;
 
 use super::{print_removed, remove, undo_sentence};
 use crate::{

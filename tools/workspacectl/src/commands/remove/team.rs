@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use workspace_management::records::Team;
-use workspace_records::primary_key::PrimaryKey;
+use workspace_records::kinds::PrimaryKey;
 
 use super::{print_removed, undo_sentence};
 use crate::{

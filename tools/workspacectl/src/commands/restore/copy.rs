@@ -11,7 +11,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::json;
 use tokio::time::timeout;
 use workspace_management::{records::Table, store::timestamp};
-use workspace_records::{item::to_json, kinds::Kind, primary_key::PrimaryKey};
+use workspace_records::{
+    item::to_json,
+    kinds::{Kind, PrimaryKey},
+};
 
 use super::{MAX_CLOCK_DIFFERENCE, source::Source};
 use crate::{

@@ -11,7 +11,7 @@ use workspace_management::{records::Table, store::Item, values::trim};
 use workspace_records::{
     item::{primary_key_values, to_json},
     kinds::Kind,
-    primary_key::PrimaryKey,
+    kinds::PrimaryKey,
     schemas,
 };
 

@@ -87,7 +87,7 @@ pub fn api_tables() -> impl Iterator<Item = Table> {
 
 /// The primary key of a record. In their order, organizations are first, and teams are before
 /// their members. `Display` names the record, such as `the team docs`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 #[rustfmt::skip] // one line per kind
 pub enum PrimaryKey {
@@ -99,6 +99,8 @@ pub enum PrimaryKey {
     BotVoice { org: String, bot: String },
     DataStore { org: String, data_store: String },
     LoggingInstance { org: String, project: String },
+    /// A key from a different program, which does not join as many ids as the keys of its table.
+    Malformed { table: Table, values: Vec<String> },
 }
 
 impl PrimaryKey {
@@ -161,6 +163,17 @@ impl PrimaryKey {
         })
     }
 
+    /// The primary key in the attributes of an item, even if it is malformed. `None` if one of them
+    /// is missing or is not a string, which DynamoDB does not store.
+    pub fn of_any(table: Table, item: &Item) -> Option<Self> {
+        let mut values = Vec::new();
+        for name in table.primary_key_attributes {
+            values.push(item.get(*name)?.as_s().ok()?.clone());
+        }
+        let key = Self::of(table, item);
+        Some(key.unwrap_or(Self::Malformed { table, values }))
+    }
+
     /// The table that has the record.
     pub fn table(&self) -> Table {
         match self {
@@ -172,6 +185,7 @@ impl PrimaryKey {
             Self::BotVoice { .. } => Table::BOT_VOICES,
             Self::DataStore { .. } => Table::DATA_STORES,
             Self::LoggingInstance { .. } => Table::LOGGING_INSTANCES,
+            Self::Malformed { table, .. } => *table,
         }
     }
 
@@ -203,6 +217,7 @@ impl PrimaryKey {
                 data_store: id,
             }
             | Self::LoggingInstance { org, project: id } => vec![org.clone(), id.clone()],
+            Self::Malformed { values, .. } => values.clone(),
         }
     }
 
@@ -219,11 +234,11 @@ impl PrimaryKey {
     }
 
     /// The keys of the records without which this record must not exist: its organization and, for
-    /// a member, its team. Empty for an API key, because its key does not name its organization.
+    /// a member, its team. Empty for an API key or a malformed key, which do not name them.
     pub fn parents(&self) -> Vec<Self> {
         let mut parents = Vec::new();
         match self {
-            Self::Organization { .. } | Self::ApiKey { .. } => {}
+            Self::Organization { .. } | Self::ApiKey { .. } | Self::Malformed { .. } => {}
             Self::Model { org, .. }
             | Self::Team { org, .. }
             | Self::TeamMember { org, .. }
@@ -265,6 +280,7 @@ impl fmt::Display for PrimaryKey {
             Self::LoggingInstance { project, .. } => {
                 write!(f, "the logging instance of the project {project}")
             }
+            Self::Malformed { values, .. } => write!(f, "the record {}", values.join(" ")),
         }
     }
 }

@@ -132,20 +132,19 @@ impl Scope {
         project: Option<&str>,
     ) -> Result<Self> {
         let teams = Self::organization_in_index(Table::TEAMS, org);
+        // Excludes records whose `org_id` is not that of their primary key.
+        let prefix = Team::partition_key(org, "");
         let mut partitions = BTreeSet::new();
         for record in teams.read(deployment).await? {
-            let PrimaryKey::Team {
-                project: of_team,
-                team,
-                ..
-            } = &record.key
-            else {
+            let values = record.key.values();
+            let Some(of_team) = values[0].strip_prefix(&prefix) else {
                 continue;
             };
             if project.is_none_or(|project| project == of_team) {
                 partitions.insert(match table {
-                    Table::TEAMS => Team::partition_key(org, of_team),
-                    _ => TeamMember::partition_key(org, of_team, team),
+                    Table::TEAMS => values[0].clone(),
+                    // The partition of the team's members.
+                    _ => values.join("#"),
                 });
             }
         }
@@ -177,7 +176,7 @@ impl Scope {
         Ok(Listing { items, is_cut })
     }
 
-    /// Reads all records, in DynamoDB's order. Fails if the primary key of one is malformed.
+    /// Reads all records, in DynamoDB's order.
     pub(crate) async fn read(&self, deployment: &Deployment) -> Result<Vec<Record>> {
         let mut records = Vec::new();
         let mut pages = pin!(self.pages(deployment, None));

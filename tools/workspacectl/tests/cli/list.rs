@@ -47,6 +47,41 @@ fn a_scope_selects_exactly_its_records() {
     assert_usage_error(&output, "voices can only be filtered by --org");
 }
 
+/// A different program has stored records whose primary keys join too few or too many ids, or name
+/// a different organization than `org_id`.
+#[test]
+fn a_malformed_primary_key_hides_no_other_record() {
+    let network = Network::with_team(&["ada"]);
+    let put = |table, record| network.dynamodb.put(table, record);
+    put(Table::TEAMS, fixtures::team("globex", "apollo", "x", "X"));
+    for project in ["acme", "acme#apollo#x", "globex#apollo"] {
+        let team = json!({ "project": project, "team_id": "odd", "org_id": "acme" });
+        put(Table::TEAMS, team);
+    }
+    for team in ["acme#apollo", "acme#apollo#docs#x"] {
+        put(
+            Table::TEAM_MEMBERS,
+            json!({ "team": team, "user_id": "ada" }),
+        );
+    }
+    for (scope, expected) in [
+        ("teams --org acme", 2),
+        ("teams --org acme --project apollo", 1),
+        ("members --org acme", 1),
+        ("members --org acme --user ada", 3),
+    ] {
+        let records = network.json(&format!("list {scope}"));
+        assert_eq!(records.as_array().unwrap().len(), expected, "{scope}");
+    }
+    assert_eq!(network.json("orgs show acme")["records"]["teams"], 2);
+    let export = network.output("orgs export acme");
+    assert!(export.status.success(), "{export:?}");
+    assert_eq!(text(&export.stdout).lines().count(), 4);
+    let remove = "remove member --org acme --all-teams ada --yes";
+    assert_eq!(network.json(remove)["teams"].as_array().unwrap().len(), 3);
+    assert!(network.dynamodb.records(Table::TEAM_MEMBERS).is_empty());
+}
+
 #[test]
 fn a_list_is_a_table_with_a_column_for_each_part_of_a_key() {
     let server = Server::start();

@@ -1,7 +1,7 @@
 //! Reads the source of a restore: an export, or a table.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     io::{BufRead as _, BufReader, Read},
 };
 
@@ -29,7 +29,7 @@ pub(super) struct Source {
     /// The valid records that match the filter, without their marks.
     pub(super) records: BTreeMap<PrimaryKey, Record>,
     /// The `request_id`s of all organizations and teams, matching or not.
-    pub(super) parent_creation_ids: HashMap<PrimaryKey, String>,
+    pub(super) parent_creation_ids: BTreeMap<PrimaryKey, String>,
     /// The number of matching API keys that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash_count: usize,
 }

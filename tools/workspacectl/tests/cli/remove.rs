@@ -76,6 +76,18 @@ fn several_teams_are_removed_after_one_wait_and_one_that_does_not_exist_is_named
 }
 
 #[test]
+fn a_team_with_a_malformed_attribute_is_removed() {
+    let network = Network::with_team(&["ada"]);
+    let mut team = network.dynamodb.records(Table::TEAMS).remove(0);
+    team["team_name"] = Value::Null;
+    team["team_description"] = json!(1);
+    network.dynamodb.put(Table::TEAMS, team);
+    let removed = network.json("remove team --org acme --project apollo docs --wait 0 --yes");
+    assert_eq!(removed[0]["members"], 1);
+    assert!(network.dynamodb.records(Table::TEAMS).is_empty());
+}
+
+#[test]
 fn a_removal_that_fails_halfway_prints_what_it_has_removed() {
     let network = Network::with_team(&["ada"]);
     let ops = fixtures::team("acme", "apollo", "ops", "Ops");

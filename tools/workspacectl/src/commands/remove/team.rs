@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use serde_json::json;
-use workspace_management::records::Team;
 use workspace_records::kinds::PrimaryKey;
 
 use super::{print_removed, undo_sentence};
@@ -96,9 +95,11 @@ fn confirm(
     context: &Context,
 ) -> Result<()> {
     let mut summaries = Vec::new();
-    for team in teams {
-        let team = team.record.clone().parse::<Team>()?.fields;
-        let (id, name, created_at) = (team.team_id, team.team_name, team.creation.created_at);
+    for Parent { record, .. } in teams {
+        // Not parsed, because a malformed team can be removed too.
+        let id = record.key.id();
+        let name = record.text("team_name").unwrap_or_default();
+        let created_at = record.text("created_at").unwrap_or_default();
         summaries.push(format!("{id} (\"{name}\", created at {created_at})"));
     }
     let text = format!(

@@ -227,6 +227,11 @@ fn marks_are_not_restored() {
     for (_, record) in server.valid_records() {
         assert!(record["removing_id"].is_null() && record["erasing_id"].is_null());
     }
+    // A removal that was cancelled after the export is no difference.
+    let key = json!({ "project": { "S": "globex#apollo" }, "team_id": { "S": "docs" } });
+    let time = json!({ "S": fixtures::CREATED_AT });
+    server.update_item("TeamsTable", key, "SET removal_cancelled_at = :value", time);
+    assert_eq!(counts(&server, &input.from), [0, 3, 0, 0]);
     // Records of a team or an organization that has a mark are skipped.
     let key = json!({ "project": { "S": "globex#apollo" }, "team_id": { "S": "docs" } });
     let id = json!({ "S": fixtures::RANDOM_ID });

@@ -246,9 +246,11 @@ impl Restore<'_> {
 /// The outcome for a record whose primary key exists.
 fn compare(record: &Record, existing: &Record) -> Outcome {
     let names: BTreeSet<&String> = record.item.keys().chain(existing.item.keys()).collect();
-    // Ignores the attributes that a restore adds.
+    // Ignores the attributes that a restore, or the cancel of a removal, adds.
     let is_different = |name: &&String| {
-        !name.starts_with("restored_") && record.item.get(*name) != existing.item.get(*name)
+        !name.starts_with("restored_")
+            && !name.starts_with("removal_cancelled_")
+            && record.item.get(*name) != existing.item.get(*name)
     };
     let names: Vec<&str> = names
         .into_iter()

@@ -165,6 +165,16 @@ impl Deployment {
         }
     }
 
+    /// A command line for this deployment, as far as options can name it.
+    pub(crate) fn command_line(&self, arguments: &str) -> String {
+        match &self.place {
+            Place::Stack(stack) => format!("workspacectl --stack {} {arguments}", stack.name),
+            Place::NamedTables { .. } | Place::LocalService { .. } => {
+                format!("workspacectl {arguments}")
+            }
+        }
+    }
+
     pub(crate) fn is_on_aws(&self) -> bool {
         self.aws_config().is_some()
     }

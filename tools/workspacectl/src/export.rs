@@ -6,11 +6,9 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, ErrorKind, Stdout, Write},
     path::{Path, PathBuf},
-    pin::pin,
 };
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use futures_util::TryStreamExt as _;
 use serde_json::json;
 use tempfile::TempPath;
 use workspace_management::{records::Table, store::Item};
@@ -127,8 +125,8 @@ impl ExportWriter {
         scope: &Scope,
     ) -> Result<usize> {
         let mut count = 0;
-        let mut pages = pin!(scope.pages(deployment, None));
-        while let Some(page) = pages.try_next().await? {
+        let mut pages = scope.pages(deployment, None);
+        while let Some(page) = pages.next().await? {
             count += page.len();
             for item in page {
                 self.write(scope.table, item)?;

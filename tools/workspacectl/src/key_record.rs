@@ -79,10 +79,10 @@ pub(crate) async fn require(deployment: &Deployment, ids: &[String]) -> Result<V
 pub(crate) async fn insert_and_link_old(
     deployment: &Deployment,
     new_key: &ApiKeyRecord,
-    registration_id: &str,
     old_key: Option<&Stored<ApiKeyRecord>>,
 ) -> Result<Record> {
     let (org, id) = (&new_key.org_id, &new_key.key_id);
+    let registration_id = new_key.registration_id.as_deref().unwrap_or_default();
     let record = Record::new(Table::API_KEYS, serde_dynamo::to_item(new_key)?)?;
     let check_org = Write::check(&organization::key(org))
         .if_equal("request_id", registration_id)

@@ -17,10 +17,9 @@
 mod cancel;
 mod mark;
 
-use std::{pin::pin, time::SystemTime};
+use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
-use futures_util::TryStreamExt as _;
 use workspace_management::store::timestamp;
 
 pub(crate) use self::mark::{ERASING, is_mark_attribute};
@@ -109,12 +108,14 @@ impl MarkedDeletion<'_> {
         if marked.is_empty() {
             return Ok(());
         }
-        self.report(&format!(
-            "nothing is deleted during the wait: to cancel, press Ctrl-C and run `{}`",
-            self.cancel_command
-        ));
+        if self.wait.seconds > 0 {
+            self.report(&format!(
+                "nothing is deleted during the wait: to cancel, press Ctrl-C and run `{}`",
+                self.cancel_command
+            ));
+        }
         self.wait.wait(self.deployment).await;
-        self.write_export(&marked).await?;
+        let exported = self.write_export(&marked).await?;
         let mut begun = Vec::new();
         for marked in marked {
             match self.begin(&marked).await? {
@@ -126,6 +127,7 @@ impl MarkedDeletion<'_> {
             && !begun.is_empty()
         {
             export.persist()?;
+            self.report(&format!("exported {}", pluralize(exported, "record")));
         }
         for marked in begun {
             let outcome = marked.delete(self.deployment).await?;
@@ -155,10 +157,10 @@ impl MarkedDeletion<'_> {
         Ok(Some((stored_id, record)))
     }
 
-    /// Exports the records and their children, if an export was asked for.
-    async fn write_export(&mut self, marked: &[Marked<'_>]) -> Result<()> {
+    /// Exports the records and their children, if an export was asked for. Returns how many.
+    async fn write_export(&mut self, marked: &[Marked<'_>]) -> Result<usize> {
         let Some(export) = &mut self.export else {
-            return Ok(());
+            return Ok(0);
         };
         let mut count = marked.len();
         for Marked { parent, .. } in marked {
@@ -167,8 +169,7 @@ impl MarkedDeletion<'_> {
                 count += export.write_scope(self.deployment, scope).await?;
             }
         }
-        self.report(&format!("exported {}", pluralize(count, "record")));
-        Ok(())
+        Ok(count)
     }
 
     fn report(&self, text: &str) {
@@ -224,15 +225,16 @@ impl Marked<'_> {
         loop {
             let mut found = 0;
             for scope in &self.parent.children {
-                let mut pages = pin!(scope.pages(deployment, None));
-                while let Some(page) = pages.try_next().await? {
+                let mut pages = scope.pages(deployment, None);
+                while let Some(page) = pages.next().await? {
                     found += page.len();
                     // One write is the check.
                     for children in page.chunks(MAX_WRITES - 1) {
                         let mut writes =
                             vec![self.if_marked(Write::check(&self.parent.record.key))];
                         for child in children {
-                            writes.push(Write::delete_item(scope.table, child));
+                            let child = Record::new(scope.table, child.clone())?;
+                            writes.push(Write::delete(&child.key));
                         }
                         if let Outcome::Refused(refusal) = transact(deployment, writes).await? {
                             return Ok(self.outcome_if_refused(&refusal, deleted));

@@ -6,11 +6,10 @@
 
 mod request;
 
-use std::{collections::BTreeSet, pin::pin};
+use std::collections::BTreeSet;
 
 use anyhow::Result;
 use clap::value_parser;
-use futures_util::{Stream, TryStreamExt as _, stream};
 use workspace_management::{
     records::{Table, Team, TeamMember},
     store::Item,
@@ -156,9 +155,9 @@ impl Scope {
         let limit = args.limit.map_or(Ok(usize::MAX), usize::try_from)?;
         let page_size = args.limit.map(|limit| limit.saturating_add(1));
         let mut items = Vec::new();
-        let mut pages = pin!(self.pages(deployment, page_size));
+        let mut pages = self.pages(deployment, page_size);
         while items.len() <= limit
-            && let Some(page) = pages.try_next().await?
+            && let Some(page) = pages.next().await?
         {
             items.extend(page);
         }
@@ -179,8 +178,8 @@ impl Scope {
     /// Reads all records, in DynamoDB's order.
     pub(crate) async fn read(&self, deployment: &Deployment) -> Result<Vec<Record>> {
         let mut records = Vec::new();
-        let mut pages = pin!(self.pages(deployment, None));
-        while let Some(page) = pages.try_next().await? {
+        let mut pages = self.pages(deployment, None);
+        while let Some(page) = pages.next().await? {
             for item in page {
                 records.push(Record::new(self.table, item)?);
             }
@@ -191,33 +190,56 @@ impl Scope {
     /// Counts the records without keeping them in memory.
     pub(crate) async fn count(&self, deployment: &Deployment) -> Result<usize> {
         let mut count = 0;
-        let mut pages = pin!(self.pages(deployment, None));
-        while let Some(page) = pages.try_next().await? {
+        let mut pages = self.pages(deployment, None);
+        while let Some(page) = pages.next().await? {
             count += page.len();
         }
         Ok(count)
     }
 
-    /// What each request returns: at most `page_size` items, or a megabyte.
-    pub(crate) fn pages(
-        &self,
-        deployment: &Deployment,
+    /// Reads page by page. A page has at most `page_size` items, or a megabyte.
+    pub(crate) fn pages<'a>(
+        &'a self,
+        deployment: &'a Deployment,
         page_size: Option<i32>,
-    ) -> impl Stream<Item = Result<Vec<Item>>> {
-        let state = (self.reads.iter(), None, None);
-        stream::try_unfold(state, move |(mut reads, current, start_key)| async move {
-            let current: Option<&Read> = current.or_else(|| reads.next());
-            let Some(read) = current else {
-                return Ok(None);
-            };
-            let page = PageRequest {
-                start_key,
-                size: page_size,
-            };
-            let (items, start_key) = read.send(deployment, self.table, page).await?;
-            let current = start_key.is_some().then_some(read);
-            Ok(Some((items, (reads, current, start_key))))
-        })
+    ) -> Pages<'a> {
+        Pages {
+            deployment,
+            scope: self,
+            page_size,
+            read_count: 0,
+            start_key: None,
+        }
+    }
+}
+
+/// The pages of a scope.
+pub(crate) struct Pages<'a> {
+    deployment: &'a Deployment,
+    scope: &'a Scope,
+    page_size: Option<i32>,
+    /// How many reads of the scope have ended.
+    read_count: usize,
+    /// Where the current read continues.
+    start_key: Option<Item>,
+}
+
+impl Pages<'_> {
+    /// Sends the next request. `None` if everything was read.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Item>>> {
+        let Some(read) = self.scope.reads.get(self.read_count) else {
+            return Ok(None);
+        };
+        let page = PageRequest {
+            start_key: self.start_key.take(),
+            size: self.page_size,
+        };
+        let (items, start_key) = read.send(self.deployment, self.scope.table, page).await?;
+        if start_key.is_none() {
+            self.read_count += 1;
+        }
+        self.start_key = start_key;
+        Ok(Some(items))
     }
 }
 

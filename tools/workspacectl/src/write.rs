@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use anyhow::{Result, anyhow};
 use aws_sdk_dynamodb::types::AttributeValue;
-use workspace_management::{records::Table, store::Item};
+use workspace_management::store::Item;
 use workspace_records::kinds::PrimaryKey;
 
 pub(crate) use self::send::{MAX_WRITES, send, transact};
@@ -14,9 +14,7 @@ use crate::{expressions::Expressions, record::Record};
 
 /// A write to one record.
 pub(crate) struct Write {
-    table: Table,
-    /// The attributes of the primary key.
-    key: Item,
+    key: PrimaryKey,
     change: Change,
     conditions: Vec<Condition>,
     /// What to say if a condition fails.
@@ -62,8 +60,7 @@ enum Condition {
 impl Write {
     fn new(key: &PrimaryKey, change: Change) -> Self {
         Self {
-            table: key.table(),
-            key: key.to_item(),
+            key: key.clone(),
             change,
             conditions: Vec::new(),
             refusal: format!("{key} has changed since it was read: run the command again"),
@@ -87,19 +84,6 @@ impl Write {
 
     pub(crate) fn delete(key: &PrimaryKey) -> Self {
         Self::new(key, Change::Delete)
-    }
-
-    /// Deletes an item, whose primary key can be malformed.
-    pub(crate) fn delete_item(table: Table, item: &Item) -> Self {
-        let mut key = item.clone();
-        key.retain(|name, _| table.primary_key_attributes.contains(&name.as_str()));
-        Self {
-            table,
-            key,
-            change: Change::Delete,
-            conditions: Vec::new(),
-            refusal: String::new(),
-        }
     }
 
     /// Requires that an attribute has this value.
@@ -177,16 +161,20 @@ impl Write {
     /// `:if_x`.
     fn render(&self) -> Rendered {
         let mut expressions = Expressions::default();
-        let key_name = expressions.name(self.table.primary_key_attributes[0]);
+        let key_attribute = self.key.table().primary_key_attributes[0];
         let mut conditions = Vec::new();
         let mut update = None;
         match &self.change {
-            Change::Put(_) => conditions.push(format!("attribute_not_exists({key_name})")),
+            Change::Put(_) => {
+                let name = expressions.name(key_attribute);
+                conditions.push(format!("attribute_not_exists({name})"));
+            }
             Change::Update(assignments) => {
-                conditions.push(format!("attribute_exists({key_name})"));
+                let name = expressions.name(key_attribute);
+                conditions.push(format!("attribute_exists({name})"));
                 update = Some(render_update(assignments, &mut expressions));
             }
-            Change::Check | Change::Delete => expressions = Expressions::default(),
+            Change::Check | Change::Delete => {}
         }
         for condition in &self.conditions {
             conditions.push(condition.render(&mut expressions));

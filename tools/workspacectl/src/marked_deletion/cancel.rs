@@ -17,9 +17,15 @@ use crate::{
 pub enum Cancel {
     /// The record has no mark.
     NotMarked,
-    /// The mark was removed. When a run had begun to delete children, or `None` if nothing was
-    /// deleted.
-    Cancelled(Option<String>),
+    /// The mark was removed before anything was deleted.
+    Cancelled,
+    /// The mark was removed after a run had begun to delete children.
+    CancelledHalfway {
+        /// When the first run began.
+        deleting_at: String,
+        /// Whether each run that had begun has exported what it deletes.
+        is_exported: bool,
+    },
     /// The record was deleted first.
     TooLate,
 }
@@ -35,12 +41,22 @@ impl Cancel {
         } = mark;
         match self {
             Self::NotMarked => Ok(format!("{name} is not being {participle}")),
-            Self::Cancelled(None) => Ok(format!(
+            Self::Cancelled => Ok(format!(
                 "{name} is no longer being {participle}. Nothing was deleted"
             )),
-            Self::Cancelled(Some(at)) => Ok(format!(
-                "{name} is no longer being {participle}. Since {at}, {children} may have been deleted: `restore` can copy them back from the export"
-            )),
+            Self::CancelledHalfway {
+                deleting_at,
+                is_exported,
+            } => {
+                let advice = if is_exported {
+                    "`restore` can copy them back from the export"
+                } else {
+                    "they were not exported"
+                };
+                Ok(format!(
+                    "{name} is no longer being {participle}. Since {deleting_at}, {children} may have been deleted: {advice}"
+                ))
+            }
             Self::TooLate => bail!("{name} was already {participle}"),
         }
     }
@@ -64,21 +80,20 @@ pub async fn cancel(
             set(at, timestamp(SystemTime::now())),
             set(by, &run.operator),
         ];
-        for attribute in [
-            mark.id,
-            mark.at,
-            mark.by,
-            mark.deleting_at,
-            mark.unexported_by,
-        ] {
+        for attribute in mark.attributes() {
             assignments.push(remove(attribute));
         }
         let write = Write::update(&record.key, assignments)
             .if_unchanged(&record, &[mark.id, mark.deleting_at]);
         let refusal = match send(deployment, write).await? {
             Outcome::Done(_) => {
-                let deleting_at = record.text(mark.deleting_at);
-                return Ok(Cancel::Cancelled(deleting_at.map(str::to_owned)));
+                return Ok(match record.text(mark.deleting_at) {
+                    None => Cancel::Cancelled,
+                    Some(deleting_at) => Cancel::CancelledHalfway {
+                        deleting_at: deleting_at.to_owned(),
+                        is_exported: !record.has(mark.unexported_by),
+                    },
+                });
             }
             Outcome::Refused(refusal) => refusal,
         };

@@ -45,7 +45,20 @@ pub(crate) static ERASING: Mark = Mark {
     children: "records",
 };
 
+impl Mark {
+    pub(super) fn attributes(&self) -> [&'static str; 5] {
+        [
+            self.id,
+            self.at,
+            self.by,
+            self.deleting_at,
+            self.unexported_by,
+        ]
+    }
+}
+
 /// Whether an attribute with this name belongs to a mark.
 pub(crate) fn is_mark_attribute(name: &str) -> bool {
-    name.starts_with("removing_") || name.starts_with("erasing_")
+    let mut marks = [&REMOVING, &ERASING].into_iter();
+    marks.any(|mark| mark.attributes().contains(&name))
 }

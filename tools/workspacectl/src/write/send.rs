@@ -56,7 +56,7 @@ impl Write {
         let rendered = self.render();
         let put = deployment.dynamodb.put_item();
         let result = put
-            .table_name(deployment.table_name(self.table))
+            .table_name(deployment.table_name(self.key.table()))
             .set_item(Some(item.clone()))
             .set_condition_expression(rendered.condition)
             .set_expression_attribute_names(rendered.names)
@@ -71,8 +71,8 @@ impl Write {
         let rendered = self.render();
         let update = deployment.dynamodb.update_item();
         let result = update
-            .table_name(deployment.table_name(self.table))
-            .set_key(Some(self.key.clone()))
+            .table_name(deployment.table_name(self.key.table()))
+            .set_key(Some(self.key.to_item()))
             .set_update_expression(rendered.update)
             .set_condition_expression(rendered.condition)
             .set_expression_attribute_names(rendered.names)
@@ -92,8 +92,8 @@ impl Write {
         let rendered = self.render();
         let delete = deployment.dynamodb.delete_item();
         let result = delete
-            .table_name(deployment.table_name(self.table))
-            .set_key(Some(self.key.clone()))
+            .table_name(deployment.table_name(self.key.table()))
+            .set_key(Some(self.key.to_item()))
             .set_condition_expression(rendered.condition)
             .set_expression_attribute_names(rendered.names)
             .set_expression_attribute_values(rendered.values)
@@ -105,11 +105,8 @@ impl Write {
 
     /// The record as messages name it, such as `acme#apollo docs in TeamsTable`.
     fn description(&self, deployment: &Deployment) -> String {
-        let table_name = deployment.table_name(self.table);
-        let attributes = self.table.primary_key_attributes.iter();
-        let values = attributes.filter_map(|name| self.key.get(*name)?.as_s().ok());
-        let values: Vec<&str> = values.map(String::as_str).collect();
-        format!("{} in {table_name}", values.join(" "))
+        let table_name = deployment.table_name(self.key.table());
+        format!("{} in {table_name}", self.key.values().join(" "))
     }
 
     /// The outcome of sending this write by itself.
@@ -130,7 +127,7 @@ impl Write {
         }
         let message = format!("cannot {verb} {}", self.description(deployment));
         let item = result.request_context(deployment, message)?;
-        let record = item.map(|item| Record::new(self.table, item));
+        let record = item.map(|item| Record::new(self.key.table(), item));
         Ok(Outcome::Done(record.transpose()?))
     }
 
@@ -139,7 +136,7 @@ impl Write {
         let existing = if existing.is_empty() {
             None
         } else {
-            Some(Record::new(self.table, existing)?)
+            Some(Record::new(self.key.table(), existing)?)
         };
         let reason = self.refusal.clone();
         Ok(Outcome::Refused(Refusal { reason, existing }))
@@ -147,8 +144,8 @@ impl Write {
 
     /// The write as a part of a transaction.
     fn to_action(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
-        let table_name = deployment.table_name(self.table);
-        let key = self.key.clone();
+        let table_name = deployment.table_name(self.key.table());
+        let key = self.key.to_item();
         let rendered = self.render();
         let action = TransactWriteItem::builder();
         let action = match &self.change {

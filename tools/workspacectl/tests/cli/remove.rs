@@ -125,13 +125,13 @@ fn a_cancelled_removal_fails_and_what_is_left_stays() {
         (
             "TransactWriteItems",
             4,
-            "members may have been deleted: `restore`",
+            "members may have been deleted: they were not exported",
             0,
         ),
         (
             "DeleteItem",
             6,
-            "members may have been deleted: `restore`",
+            "members may have been deleted: they were not exported",
             1,
         ),
     ] {

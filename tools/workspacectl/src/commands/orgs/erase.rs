@@ -109,8 +109,8 @@ pub async fn erase(
         !organization.fields.is_enabled(),
         "the organization {org} is enabled"
     );
-    let mut children = organization_scopes(org);
     // The organization's own record is deleted last.
+    let mut children = organization_scopes(org);
     children.retain(|scope| scope.table != Table::ORGANIZATIONS);
     let deletion = MarkedDeletion {
         deployment,
@@ -118,7 +118,7 @@ pub async fn erase(
         mark: &ERASING,
         wait,
         export,
-        cancel_command: format!("workspacectl orgs erase {org} --cancel"),
+        cancel_command: deployment.command_line(&format!("orgs erase {org} --cancel")),
     };
     let mut parents = [Parent::new(organization.record.clone(), children)];
     deletion.execute(&mut parents).await?;

@@ -172,14 +172,14 @@ pub async fn remove_teams(
     wait: WaitArgs,
     export: Option<ExportWriter>,
 ) -> Result<()> {
-    let mut cancel_command = "workspacectl remove team".to_owned();
+    let mut command = "remove team".to_owned();
     if let Some(Parent { record, .. }) = teams.first()
         && let PrimaryKey::Team { org, project, .. } = &record.key
     {
-        cancel_command += &format!(" --org {org} --project {project}");
+        command += &format!(" --org {org} --project {project}");
     }
     for team in &*teams {
-        cancel_command += &format!(" {}", team.record.key.id());
+        command += &format!(" {}", team.record.key.id());
     }
     let deletion = MarkedDeletion {
         deployment,
@@ -187,7 +187,7 @@ pub async fn remove_teams(
         mark: &REMOVING,
         wait,
         export,
-        cancel_command: format!("{cancel_command} --cancel"),
+        cancel_command: deployment.command_line(&format!("{command} --cancel")),
     };
     deletion.execute(teams).await
 }

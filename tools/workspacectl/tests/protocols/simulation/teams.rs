@@ -229,7 +229,10 @@ async fn cancel(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let outcome = removal.await.expect("no panic");
     sleep(LATE_WRITES).await;
     let mut violations = world.invalid_records();
-    if matches!(cancelled, Ok(Cancel::Cancelled(_))) {
+    if matches!(
+        cancelled,
+        Ok(Cancel::Cancelled | Cancel::CancelledHalfway { .. })
+    ) {
         let teams = world.tables.records(Table::TEAMS);
         let is_kept = teams.iter().any(|team| team["removing_id"].is_null());
         if !is_kept || world.tables.records(Table::TEAM_MEMBERS) != members {

@@ -1,7 +1,7 @@
 //! Checks the API keys.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, SystemTime},
 };
 
@@ -32,9 +32,10 @@ pub(super) async fn check(deployment: &Deployment) -> Result<Status> {
     let now = SystemTime::now();
     let mut keys: Vec<ApiKeyRecord> = keys.map(|key| key.fields).collect();
     keys.retain(|key| key.state(now) == ApiKeyState::Active);
+    let active_ids: BTreeSet<&String> = keys.iter().map(|key| &key.key_id).collect();
     let has_successor = |key: &ApiKeyRecord| {
         let successor_id = key.successor_id.as_ref();
-        keys.iter().any(|other| successor_id == Some(&other.key_id))
+        successor_id.is_some_and(|id| active_ids.contains(id))
     };
     // A rotation sets `replaced_at` when it lets the old key expire.
     let is_interrupted = |key: &ApiKeyRecord| has_successor(key) && key.replaced_at.is_none();

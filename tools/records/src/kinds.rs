@@ -104,6 +104,12 @@ pub enum PrimaryKey {
 }
 
 impl PrimaryKey {
+    /// The primary key of a team.
+    pub fn team(org: &str, project: &str, team: &str) -> Self {
+        let [org, project, team] = [org, project, team].map(str::to_owned);
+        Self::Team { org, project, team }
+    }
+
     /// The primary key in the attributes of an item. `None` if one is missing or malformed.
     pub fn of(table: Table, item: &Item) -> Option<Self> {
         let mut ids = Vec::new();
@@ -252,8 +258,7 @@ impl PrimaryKey {
             org, project, team, ..
         } = self
         {
-            let [org, project, team] = [org, project, team].map(String::clone);
-            parents.push(Self::Team { org, project, team });
+            parents.push(Self::team(org, project, team));
         }
         parents
     }

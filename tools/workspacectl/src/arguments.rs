@@ -29,14 +29,6 @@ impl ProjectArgs {
         let Self { org, project } = self;
         PrimaryKey::LoggingInstance { org, project }
     }
-
-    pub(crate) fn team_key(&self, team: &str) -> PrimaryKey {
-        PrimaryKey::Team {
-            org: self.org.clone(),
-            project: self.project.clone(),
-            team: team.to_owned(),
-        }
-    }
 }
 
 /// The arguments that name a data store.

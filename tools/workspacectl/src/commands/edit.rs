@@ -149,7 +149,7 @@ pub(crate) async fn execute(command: Command, options: GlobalOptions) -> Result<
             team,
             new_values,
         } => (
-            project_args.team_key(&team),
+            PrimaryKey::team(&project_args.org, &project_args.project, &team),
             new_values.into_attributes("team_name", "team_description"),
         ),
         Command::DataStore {

@@ -154,11 +154,7 @@ pub async fn find_team(
     project: &str,
     team: &str,
 ) -> Result<Option<Parent>> {
-    let key = PrimaryKey::Team {
-        org: org.to_owned(),
-        project: project.to_owned(),
-        team: team.to_owned(),
-    };
+    let key = PrimaryKey::team(org, project, team);
     let record = read::find(deployment, &key).await?;
     Ok(record.map(|record| Parent::new(record, vec![Scope::members(org, project, team)])))
 }

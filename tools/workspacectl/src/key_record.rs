@@ -74,15 +74,15 @@ pub(crate) async fn require(deployment: &Deployment, ids: &[String]) -> Result<V
 
 /// Stores the record of a new key. If the new key replaces an old key, also stores the new id in
 /// the record of the old key. Fails if the organization is not enabled, if the old key is revoked
-/// or was replaced since it was read, or if the registration of either is not the new key's.
+/// or was replaced since it was read, or if the registration of either is not `registration_id`.
 /// Returns the stored record.
 pub(crate) async fn insert_and_link_old(
     deployment: &Deployment,
     new_key: &ApiKeyRecord,
+    registration_id: &str,
     old_key: Option<&Stored<ApiKeyRecord>>,
 ) -> Result<Record> {
     let (org, id) = (&new_key.org_id, &new_key.key_id);
-    let registration_id = new_key.registration_id.as_deref().unwrap_or_default();
     let record = Record::new(Table::API_KEYS, serde_dynamo::to_item(new_key)?)?;
     let check_org = Write::check(&organization::key(org))
         .if_equal("request_id", registration_id)

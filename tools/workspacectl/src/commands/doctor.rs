@@ -27,7 +27,7 @@ use crate::{
     key_record,
     message::print_message,
     output::print_rows,
-    read::{self},
+    read,
     record::Stored,
 };
 

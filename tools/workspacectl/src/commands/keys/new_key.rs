@@ -96,7 +96,8 @@ impl NewKey {
         record.run_id = Some(run.id.clone());
         record.lifetime_seconds = lifetime.map(|lifetime| lifetime.as_secs());
         record.predecessor_id = old_key.map(|old_key| old_key.fields.key_id.clone());
-        let stored = key_record::insert_and_link_old(deployment, &record, old_key).await?;
+        let stored =
+            key_record::insert_and_link_old(deployment, &record, registration_id, old_key).await?;
         Ok(Self {
             key,
             stored: stored.parse()?,

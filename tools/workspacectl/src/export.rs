@@ -11,8 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde_json::json;
 use tempfile::TempPath;
-use workspace_management::{records::Table, store::Item};
-use workspace_records::{item::to_json, kinds::Kind};
+use workspace_records::kinds::Kind;
 
 use crate::{
     arguments::is_dash,
@@ -21,6 +20,7 @@ use crate::{
     marked_deletion::is_mark_attribute,
     output::{is_stdout_closed, is_stdout_discarded, sync_stdout},
     read::Scope,
+    record::Record,
     text::escape_json,
 };
 
@@ -106,10 +106,11 @@ impl ExportWriter {
     }
 
     /// Writes a record without its mark and, for an API key, without the hash of its secret.
-    pub(crate) fn write(&mut self, table: Table, mut item: Item) -> Result<()> {
-        item.retain(|name, _| name != "secret_sha256" && !is_mark_attribute(name));
-        let record = to_json(item);
-        let line = json!({ "table": Kind::of(table).plural, "record": record }).to_string();
+    pub(crate) fn write(&mut self, mut record: Record) -> Result<()> {
+        let kind = Kind::of(record.key.table()).plural;
+        let is_exported = |name: &String| name != "secret_sha256" && !is_mark_attribute(name);
+        record.item.retain(|name, _| is_exported(name));
+        let line = json!({ "table": kind, "record": record.to_json() }).to_string();
         let writer: &mut dyn Write = match &mut self.output {
             Output::Stdout(writer) => writer,
             Output::File { writer, .. } => writer,
@@ -128,8 +129,8 @@ impl ExportWriter {
         let mut pages = scope.pages(deployment, None);
         while let Some(page) = pages.next().await? {
             count += page.len();
-            for item in page {
-                self.write(scope.table, item)?;
+            for record in page {
+                self.write(record)?;
             }
         }
         Ok(count)

@@ -164,7 +164,7 @@ impl MarkedDeletion<'_> {
         };
         let mut count = marked.len();
         for Marked { parent, .. } in marked {
-            export.write(parent.record.key.table(), parent.record.item.clone())?;
+            export.write(parent.record.clone())?;
             for scope in &parent.children {
                 count += export.write_scope(self.deployment, scope).await?;
             }
@@ -233,7 +233,6 @@ impl Marked<'_> {
                         let mut writes =
                             vec![self.if_marked(Write::check(&self.parent.record.key))];
                         for child in children {
-                            let child = Record::new(scope.table, child.clone())?;
                             writes.push(Write::delete(&child.key));
                         }
                         if let Outcome::Refused(refusal) = transact(deployment, writes).await? {

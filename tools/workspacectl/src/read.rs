@@ -53,7 +53,7 @@ pub(crate) struct LimitArgs {
 
 /// What a list prints.
 pub(crate) struct Listing {
-    pub(crate) items: Vec<Item>,
+    pub(crate) records: Vec<Record>,
     /// Whether there are more records than the limit.
     pub(crate) is_cut: bool,
 }
@@ -150,29 +150,23 @@ impl Scope {
         Ok(Self::partitions(table, partitions))
     }
 
-    /// Reads a list for output. It can have records that are malformed.
+    /// Reads a list for output.
     pub(crate) async fn list(&self, deployment: &Deployment, args: LimitArgs) -> Result<Listing> {
         let limit = args.limit.map_or(Ok(usize::MAX), usize::try_from)?;
         let page_size = args.limit.map(|limit| limit.saturating_add(1));
-        let mut items = Vec::new();
+        let mut records = Vec::new();
         let mut pages = self.pages(deployment, page_size);
-        while items.len() <= limit
+        while records.len() <= limit
             && let Some(page) = pages.next().await?
         {
-            items.extend(page);
+            records.extend(page);
         }
-        let is_cut = items.len() > limit;
-        items.truncate(limit);
+        let is_cut = records.len() > limit;
+        records.truncate(limit);
         if args.limit.is_none() {
-            let attributes = self.table.primary_key_attributes;
-            items.sort_by_cached_key(|item| {
-                let values = attributes
-                    .iter()
-                    .map(|name| item.get(*name)?.as_s().ok().cloned());
-                Vec::from_iter(values)
-            });
+            records.sort_by_cached_key(|record| record.key.values());
         }
-        Ok(Listing { items, is_cut })
+        Ok(Listing { records, is_cut })
     }
 
     /// Reads all records, in DynamoDB's order.
@@ -180,9 +174,7 @@ impl Scope {
         let mut records = Vec::new();
         let mut pages = self.pages(deployment, None);
         while let Some(page) = pages.next().await? {
-            for item in page {
-                records.push(Record::new(self.table, item)?);
-            }
+            records.extend(page);
         }
         Ok(records)
     }
@@ -197,7 +189,7 @@ impl Scope {
         Ok(count)
     }
 
-    /// Reads page by page. A page has at most `page_size` items, or a megabyte.
+    /// Reads page by page. A page has at most `page_size` records, or a megabyte.
     pub(crate) fn pages<'a>(
         &'a self,
         deployment: &'a Deployment,
@@ -226,7 +218,7 @@ pub(crate) struct Pages<'a> {
 
 impl Pages<'_> {
     /// Sends the next request. `None` if everything was read.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Item>>> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Record>>> {
         let Some(read) = self.scope.reads.get(self.read_count) else {
             return Ok(None);
         };
@@ -234,12 +226,14 @@ impl Pages<'_> {
             start_key: self.start_key.take(),
             size: self.page_size,
         };
-        let (items, start_key) = read.send(self.deployment, self.scope.table, page).await?;
+        let table = self.scope.table;
+        let (items, start_key) = read.send(self.deployment, table, page).await?;
         if start_key.is_none() {
             self.read_count += 1;
         }
         self.start_key = start_key;
-        Ok(Some(items))
+        let records = items.into_iter().map(|item| Record::new(table, item));
+        records.collect::<Result<_>>().map(Some)
     }
 }
 

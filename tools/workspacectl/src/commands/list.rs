@@ -5,7 +5,6 @@ use clap::builder::NonEmptyStringValueParser;
 use workspace_management::records::Table;
 use workspace_records::{
     columns::columns,
-    item::to_json,
     kinds::{Kind, api_tables},
 };
 
@@ -18,6 +17,7 @@ use crate::{
     organization,
     output::print_listing,
     read::{self, LimitArgs, Listing, Scope},
+    record::Record,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -59,7 +59,7 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         deployment,
         options,
     } = options.connect().await?;
-    let Listing { items, is_cut } = match (&args.user, &ids[..]) {
+    let Listing { records, is_cut } = match (&args.user, &ids[..]) {
         // `--user` requires `--org`.
         (Some(user), [org, ..]) => memberships(&deployment, org, user).await?,
         _ => {
@@ -70,28 +70,24 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         }
     };
     // An empty list can mean a mistyped id, so check that the organization exists.
-    if items.is_empty() {
+    if records.is_empty() {
         if let Some(org) = &org {
             organization::require(&deployment, org).await?;
         }
         print_message(&format!("no {} match the options", Kind::of(table).plural));
     }
-    let records: Vec<_> = items.into_iter().map(to_json).collect();
+    let records: Vec<_> = records.iter().map(Record::to_json).collect();
     print_listing(&records, is_cut, &columns(table, &records), &options)
 }
 
 /// The memberships of a user. Reads each record, because the index can still list deleted ones.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Listing> {
-    let mut items = Vec::new();
+    let mut records = Vec::new();
     for member in Scope::user_in_index(org, user).read(deployment).await? {
-        items.extend(
-            read::find(deployment, &member.key)
-                .await?
-                .map(|member| member.item),
-        );
+        records.extend(read::find(deployment, &member.key).await?);
     }
     let is_cut = false;
-    Ok(Listing { items, is_cut })
+    Ok(Listing { records, is_cut })
 }
 
 /// The ids given with `--org`, `--project` and `--team`. Fails if one does not apply to the kind.

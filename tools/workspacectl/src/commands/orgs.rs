@@ -20,7 +20,6 @@ use crate::{
     organization,
     output::{print_json, print_listing, print_rows},
     read::{LimitArgs, Scope, organization_scopes_via_teams},
-    record::Record,
     text::pluralize,
     wait::WaitArgs,
 };
@@ -120,8 +119,8 @@ async fn list(args: LimitArgs, options: GlobalOptions) -> Result<()> {
     let scope = Scope::all(Table::ORGANIZATIONS);
     let listing = scope.list(&context.deployment, args).await?;
     let mut outputs = Vec::new();
-    for item in listing.items {
-        let organization = Record::new(Table::ORGANIZATIONS, item)?.parse()?;
+    for record in listing.records {
+        let organization = record.parse()?;
         outputs.push(organization::to_output(&organization));
     }
     print_listing(&outputs, listing.is_cut, &LIST_COLUMNS, &context.options)

@@ -169,7 +169,7 @@ async fn remove(
         return Ok(None);
     };
     if let Some(export) = export {
-        export.write(key.table(), record.item.clone())?;
+        export.write(record.clone())?;
         export.persist()?;
     }
     let delete = Write::delete(key).if_unchanged(&record, &LAST_WRITE);

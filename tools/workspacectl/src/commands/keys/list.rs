@@ -14,7 +14,6 @@ use crate::{
     key_record, organization,
     output::print_listing,
     read::{LimitArgs, Scope},
-    record::Record,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -53,15 +52,12 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     };
     let listing = scope.list(&context.deployment, args.limit).await?;
     // An empty list can mean a mistyped id, so check that the organization exists.
-    if listing.items.is_empty()
+    if listing.records.is_empty()
         && let Some(org) = &args.org
     {
         organization::require(&context.deployment, org).await?;
     }
-    let mut keys = Vec::new();
-    for item in listing.items {
-        keys.push(Record::new(Table::API_KEYS, item)?);
-    }
+    let mut keys = listing.records;
     if let Some(state) = args.state {
         keys.retain(|key| key_record::state_of(key) == state);
     }

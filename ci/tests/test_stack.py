@@ -52,7 +52,9 @@ def doctor():
 
 
 def test_doctor_checks_the_tables_and_the_function(declared, present):
-    # moto ignores point-in-time recovery, and turns values of variables into numbers.
+    # moto ignores point-in-time recovery and the time to live, and turns values of variables into numbers.
+    expiry = {"AttributeName": "expires_at", "Enabled": True}
+    boto3.client("dynamodb").update_time_to_live(TableName=present["HistoryTable"], TimeToLiveSpecification=expiry)
     for name, resource_type in declared.items():
         if resource_type == "AWS::DynamoDB::Table":
             recovery = {"PointInTimeRecoveryEnabled": True}

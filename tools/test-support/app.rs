@@ -68,7 +68,9 @@ impl TestApp {
         let endpoint = start_dynamodb().await;
         let table_names = unique_table_names();
         let dynamodb_client = Client::from_conf(sdk_config_for(&endpoint).build());
-        create_missing(&dynamodb_client, &table_names)
+        let name_of = |table: &Table| (*table, table_names.get(*table).to_owned());
+        let tables = Table::ALL.iter().map(name_of);
+        create_missing(&dynamodb_client, tables)
             .await
             .expect("DynamoDB creates the tables");
         if endpoint.starts_with("https:") {

@@ -78,6 +78,12 @@ impl Request {
         is_read(&self.action)
     }
 
+    /// Whether the request is a transaction with a write of this kind, such as `Delete`.
+    pub fn writes(&self, kind: &str) -> bool {
+        let actions = self.body["TransactItems"].as_array().into_iter().flatten();
+        actions.into_iter().any(|action| !action[kind].is_null())
+    }
+
     /// Whether the whole request is a strongly consistent read.
     pub fn is_consistent(&self) -> bool {
         match self.body["RequestItems"].as_object() {

@@ -10,9 +10,14 @@ use crate::hook::Request;
 
 /// The permissions that the statements of a policy grant. Of an ARN, only the last part counts.
 pub fn granted<'a>(statements: impl IntoIterator<Item = &'a Yaml>) -> BTreeSet<String> {
+    let check = |statement: &&Yaml| assert_eq!(statement["Effect"], "Allow");
+    listed(statements.into_iter().inspect(check))
+}
+
+/// The permissions that the statements of a policy list, whether they grant or deny them.
+pub fn listed<'a>(statements: impl IntoIterator<Item = &'a Yaml>) -> BTreeSet<String> {
     let mut granted = BTreeSet::new();
     for statement in statements {
-        assert_eq!(statement["Effect"], "Allow");
         for action in texts(&statement["Action"]) {
             for resource in texts(&statement["Resource"]) {
                 let resource = resource.rsplit(':').next().unwrap();

@@ -7,6 +7,24 @@ use workspace_management::{
     store::Item,
 };
 
+/// The table of the history, which the function neither reads nor writes.
+pub const HISTORY: Table = Table {
+    logical_id: "HistoryTable",
+    env_variable: "HISTORY_TABLE",
+    primary_key_attributes: &["org_id", "entry_id"],
+};
+
+/// Every table: those of the function and the history.
+pub const ALL_TABLES: [Table; Table::ALL.len() + 1] = {
+    let mut tables = [HISTORY; Table::ALL.len() + 1];
+    let mut index = 0;
+    while index < Table::ALL.len() {
+        tables[index] = Table::ALL[index];
+        index += 1;
+    }
+    tables
+};
+
 /// A kind of record.
 #[derive(Debug)]
 pub struct Kind {
@@ -35,7 +53,7 @@ const fn kind(
     }
 }
 
-static KINDS: [Kind; Table::ALL.len()] = [
+static KINDS: [Kind; ALL_TABLES.len()] = [
     kind(
         Table::ORGANIZATIONS,
         "organization",
@@ -59,6 +77,7 @@ static KINDS: [Kind; Table::ALL.len()] = [
         "logging-instances",
         &["org"],
     ),
+    kind(HISTORY, "history_entry", "history", &["org"]),
 ];
 
 impl Kind {
@@ -69,6 +88,11 @@ impl Kind {
     pub fn of(table: Table) -> &'static Self {
         let kind = KINDS.iter().find(|kind| kind.table == table);
         kind.unwrap_or_else(|| panic!("add {} to KINDS", table.logical_id))
+    }
+
+    /// Its name in the singular, as in the history.
+    pub fn singular(&self) -> &'static str {
+        self.plural.strip_suffix('s').unwrap_or(self.plural)
     }
 
     /// The kind with this name in the plural.
@@ -99,6 +123,7 @@ pub enum PrimaryKey {
     BotVoice { org: String, bot: String },
     DataStore { org: String, data_store: String },
     LoggingInstance { org: String, project: String },
+    HistoryEntry { org: String, id: String },
     /// A key from a different program, which does not join as many ids as the keys of its table.
     Malformed { table: Table, values: Vec<String> },
 }
@@ -165,6 +190,10 @@ impl PrimaryKey {
                 let [org, project] = ids.try_into().ok()?;
                 Self::LoggingInstance { org, project }
             }
+            HISTORY => {
+                let [org, id] = ids.try_into().ok()?;
+                Self::HistoryEntry { org, id }
+            }
             _ => return None,
         })
     }
@@ -191,6 +220,7 @@ impl PrimaryKey {
             Self::BotVoice { .. } => Table::BOT_VOICES,
             Self::DataStore { .. } => Table::DATA_STORES,
             Self::LoggingInstance { .. } => Table::LOGGING_INSTANCES,
+            Self::HistoryEntry { .. } => HISTORY,
             Self::Malformed { table, .. } => *table,
         }
     }
@@ -222,7 +252,8 @@ impl PrimaryKey {
                 org,
                 data_store: id,
             }
-            | Self::LoggingInstance { org, project: id } => vec![org.clone(), id.clone()],
+            | Self::LoggingInstance { org, project: id }
+            | Self::HistoryEntry { org, id } => vec![org.clone(), id.clone()],
             Self::Malformed { values, .. } => values.clone(),
         }
     }
@@ -239,12 +270,27 @@ impl PrimaryKey {
         self.table().primary_key(&values)
     }
 
+    /// The organization in the key. `None` for an API key, whose record names it.
+    pub fn org(&self) -> Option<String> {
+        match self {
+            Self::ApiKey { .. } => None,
+            _ => {
+                let partition = self.values().swap_remove(0);
+                partition.split('#').next().map(str::to_owned)
+            }
+        }
+    }
+
     /// The keys of the records without which this record must not exist: its organization and, for
-    /// a member, its team. Empty for an API key or a malformed key, which do not name them.
+    /// a member, its team. Empty for an API key or a malformed key, which do not name them, and for an
+    /// entry of the history, which can outlive its organization.
     pub fn parents(&self) -> Vec<Self> {
         let mut parents = Vec::new();
         match self {
-            Self::Organization { .. } | Self::ApiKey { .. } | Self::Malformed { .. } => {}
+            Self::Organization { .. }
+            | Self::ApiKey { .. }
+            | Self::HistoryEntry { .. }
+            | Self::Malformed { .. } => {}
             Self::Model { org, .. }
             | Self::Team { org, .. }
             | Self::TeamMember { org, .. }
@@ -285,6 +331,7 @@ impl fmt::Display for PrimaryKey {
             Self::LoggingInstance { project, .. } => {
                 write!(f, "the logging instance of the project {project}")
             }
+            Self::HistoryEntry { org, id } => write!(f, "the entry {id} of the history of {org}"),
             Self::Malformed { values, .. } => write!(f, "the record {}", values.join(" ")),
         }
     }

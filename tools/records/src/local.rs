@@ -6,7 +6,12 @@ use aws_sdk_dynamodb::config::{
     BehaviorVersion, Builder as ConfigBuilder, Credentials, Region, SharedHttpClient,
 };
 use aws_smithy_http_client::{Builder as HttpClientBuilder, tls::TrustStore};
-use workspace_management::store::{TableNames, connection::https_connector};
+use workspace_management::{
+    records::Table,
+    store::{TableNames, connection::https_connector},
+};
+
+use crate::kinds::ALL_TABLES;
 
 /// The URL of DynamoDB in `cargo serve`, by default.
 pub const DYNAMODB_URL: &str = "http://127.0.0.1:8000";
@@ -37,4 +42,11 @@ pub fn sdk_config(dynamodb_url: &str) -> ConfigBuilder {
 pub fn table_names() -> TableNames {
     let Ok(names) = TableNames::new(|table| Ok::<_, Infallible>(table.logical_id.to_owned()));
     names
+}
+
+/// Every table on a local DynamoDB, with its name.
+pub fn tables() -> impl Iterator<Item = (Table, String)> {
+    ALL_TABLES
+        .into_iter()
+        .map(|table| (table, table.logical_id.to_owned()))
 }

@@ -7,7 +7,7 @@ use jsonschema::{Validator, error::ValidationErrorKind};
 use serde_json::{Value, json};
 use workspace_management::records::Table;
 
-use crate::kinds::Kind;
+use crate::kinds::{ALL_TABLES, Kind};
 
 /// The tables whose records have a public schema: all except for the table of API keys.
 pub fn tables() -> impl Iterator<Item = Table> {
@@ -121,10 +121,10 @@ fn parsed(table: Table) -> &'static (Value, Validator) {
     static PARSED: OnceLock<BTreeMap<Table, (Value, Validator)>> = OnceLock::new();
     let parsed = PARSED.get_or_init(|| {
         let mut parsed = BTreeMap::new();
-        for table in Table::ALL {
-            let schema = parse(*table);
+        for table in ALL_TABLES {
+            let schema = parse(table);
             let schema = schema.unwrap_or_else(|error| panic!("records.schema.json: {error}"));
-            parsed.insert(*table, schema);
+            parsed.insert(table, schema);
         }
         parsed
     });

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use workspace_records::local::table_names;
+use workspace_records::local::{table_names, tables};
 
 use crate::{demo::store_demo, dynamodb::DynamoDb, tables::create_missing};
 
@@ -102,7 +102,7 @@ impl DataFile {
         }
         let dynamodb = DynamoDb::open(&self.path)?;
         // The version that created the file may have had fewer tables.
-        create_missing(&dynamodb.client(), &table_names()).await?;
+        create_missing(&dynamodb.client(), tables()).await?;
         Ok(dynamodb)
     }
 
@@ -122,7 +122,7 @@ impl DataFile {
         }
         write_at(&self.opened, 0, &first_page())?;
         let client = DynamoDb::open(&self.path)?.client();
-        create_missing(&client, &table_names()).await?;
+        create_missing(&client, tables()).await?;
         store_demo(&client, &table_names()).await?;
         // Closes the database. SQLite then moves the changes from `FILE-wal` into the file.
         drop(client);

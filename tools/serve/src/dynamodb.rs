@@ -39,7 +39,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use workspace_management::records::Table;
-use workspace_records::local::{sdk_config, table_names};
+use workspace_records::local::{sdk_config, tables};
 
 use crate::{
     random_request_id,
@@ -87,13 +87,13 @@ impl DynamoDb {
         Ok(Self::new(database))
     }
 
-    /// A DynamoDB in memory with all tables, under the names of [`table_names`].
+    /// A DynamoDB in memory with all tables, as on any local DynamoDB.
     ///
     /// # Errors
     /// If a table cannot be created.
     pub async fn with_tables() -> Result<Self> {
         let dynamodb = Self::in_memory()?;
-        create_missing(&dynamodb.client(), &table_names()).await?;
+        create_missing(&dynamodb.client(), tables()).await?;
         Ok(dynamodb)
     }
 
@@ -169,7 +169,7 @@ impl DynamoDb {
     }
 
     /// Stores a record, or replaces the record with the same primary key. The table must have its
-    /// name in [`table_names`].
+    /// logical id as its name.
     ///
     /// # Panics
     /// If the record does not fit the table.

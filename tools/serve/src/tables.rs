@@ -2,14 +2,17 @@
 
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::{Client, types::BillingMode};
-use workspace_management::{records::Table, store::TableNames};
+use workspace_management::records::Table;
 use workspace_records::tables::TableDeclaration;
 
-/// Creates the tables that do not exist yet, as `template.yaml` declares them.
+/// Creates the tables that do not exist yet, with these names, as `template.yaml` declares them.
 ///
 /// # Errors
 /// If `template.yaml` does not declare a table, or a request to DynamoDB fails.
-pub async fn create_missing(client: &Client, table_names: &TableNames) -> Result<()> {
+pub async fn create_missing(
+    client: &Client,
+    tables: impl IntoIterator<Item = (Table, String)>,
+) -> Result<()> {
     let existing = client
         .list_tables()
         .into_paginator()
@@ -17,15 +20,14 @@ pub async fn create_missing(client: &Client, table_names: &TableNames) -> Result
         .send()
         .collect::<Result<Vec<_>, _>>()
         .await?;
-    for table in Table::ALL {
-        let name = table_names.get(*table);
-        if existing.iter().any(|table_name| table_name == name) {
+    for (table, name) in tables {
+        if existing.contains(&name) {
             continue;
         }
-        let declaration = TableDeclaration::of(*table)?;
+        let declaration = TableDeclaration::of(table)?;
         let mut request = client
             .create_table()
-            .table_name(name)
+            .table_name(&name)
             .billing_mode(BillingMode::PayPerRequest)
             .set_key_schema(Some(declaration.key_schema))
             .set_attribute_definitions(Some(declaration.attribute_definitions))

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 use workspace_local::dynamodb::DynamoDb;
 use workspace_management::{api_key::ApiKey, records::Table};
-use workspace_records::schemas;
+use workspace_records::{kinds::HISTORY, schemas};
 
 use crate::{
     fixtures::{self, key_record},
@@ -73,7 +73,7 @@ impl Tables {
     /// The errors of the records against their schemas.
     pub fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
-        for table in schemas::tables() {
+        for table in schemas::tables().chain([HISTORY]) {
             for record in self.records(table) {
                 errors.extend(schemas::errors(table, &record));
             }

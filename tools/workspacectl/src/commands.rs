@@ -3,6 +3,7 @@
 pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod env;
+pub(crate) mod history;
 pub mod keys;
 pub(crate) mod list;
 pub mod orgs;

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use anyhow::{Context as _, Result, ensure};
 use gethostname::gethostname;
-use workspace_management::config::read_variable;
+use workspace_management::{api_key::ApiKey, config::read_variable, values::trim};
 
 use crate::{
     deployment::Deployment,
@@ -12,6 +12,8 @@ use crate::{
     message::{print_message, print_prompt},
     text::escape,
 };
+
+const MAX_REASON_LENGTH: usize = 500;
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Global options")]
@@ -65,8 +67,9 @@ pub(crate) struct Context {
 
 impl Context {
     /// Begins a run and looks up the identity of the operator. For commands that change something.
-    pub(crate) async fn begin_run(&self) -> Result<Run> {
-        Run::begin(&self.deployment).await
+    /// Fails if the deployment has no history.
+    pub(crate) async fn begin_run(&self, args: ReasonArgs) -> Result<Run> {
+        Run::begin(&self.deployment, args.reason).await
     }
 
     /// Prints `text`, which says what will happen, and asks the operator to type `answer`. Fails if
@@ -95,6 +98,28 @@ impl Context {
     }
 }
 
+/// The option of every command that changes something.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ReasonArgs {
+    /// Why, for the history: at most 500 characters
+    #[arg(long, value_name = "TEXT", global = true, value_parser = parse_reason)]
+    reason: Option<String>,
+}
+
+fn parse_reason(text: &str) -> Result<String, String> {
+    let text = trim(text);
+    let length = text.chars().count();
+    if !(1..=MAX_REASON_LENGTH).contains(&length) {
+        return Err(format!(
+            "must have 1 to {MAX_REASON_LENGTH} characters, and has {length}"
+        ));
+    }
+    if ApiKey::is_in(text) {
+        return Err("must not contain an API key".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// One execution of a command, and who started it.
 #[derive(Debug, Clone)]
 pub struct Run {
@@ -102,11 +127,15 @@ pub struct Run {
     pub id: String,
     /// The ARN of the AWS identity or, if the tables are not on AWS, `user@host`.
     pub operator: String,
+    /// Why the operator changes something.
+    pub reason: Option<String>,
+    /// For how many days entries of the history are kept.
+    pub history_days: u32,
 }
 
 impl Run {
-    /// Begins a run and looks up the identity of the operator.
-    async fn begin(deployment: &Deployment) -> Result<Self> {
+    async fn begin(deployment: &Deployment, reason: Option<String>) -> Result<Self> {
+        let history_days = deployment.history_days().await?;
         let operator = match deployment.aws_config() {
             Some(config) => {
                 let client = aws_sdk_sts::Client::new(config);
@@ -127,6 +156,8 @@ impl Run {
         Ok(Self {
             id: random_id()?,
             operator,
+            reason,
+            history_days,
         })
     }
 }

@@ -5,7 +5,7 @@ mod stack;
 
 use std::{fmt, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use aws_config::{Region, SdkConfig};
 use aws_sdk_dynamodb::{
     Client,
@@ -16,9 +16,12 @@ use workspace_management::{
     records::Table,
     store::{AdditionalRetryClassifier, TableNames},
 };
-use workspace_records::local;
+use workspace_records::{
+    kinds::{ALL_TABLES, HISTORY},
+    local,
+};
 
-pub(crate) use self::stack::Stack;
+pub(crate) use self::stack::{Stack, output_value};
 
 use self::aws::{check_endpoints, endpoint_url, load_sdk_config};
 use crate::{errors::UsageError, http::Http};
@@ -36,6 +39,12 @@ pub const INDEX_PAUSE: Duration = Duration::from_secs(2);
 /// The variable that makes the SDK ignore endpoint URLs in the environment and in files.
 const IGNORE_ENDPOINT_URLS: &str = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS";
 
+/// The variable for how many days entries of the history are kept.
+const HISTORY_DAYS: &str = "HISTORY_DAYS";
+
+/// As in template.yaml.
+const DEFAULT_HISTORY_DAYS: u32 = 400;
+
 /// The variable that names a file with root certificates.
 const CA_BUNDLE: &str = "AWS_CA_BUNDLE";
 
@@ -44,6 +53,8 @@ pub struct Deployment {
     /// The DynamoDB client.
     pub dynamodb: Client,
     pub(crate) table_names: TableNames,
+    /// The table of the history. `None` if the deployment has none.
+    history_table: Option<String>,
     pub(crate) place: Place,
     /// The pause before an index is read again: [`INDEX_PAUSE`], or zero for the local service,
     /// whose indexes do not lag.
@@ -90,7 +101,7 @@ impl Deployment {
     /// or only some table variables are set. The local service needs no configuration of AWS.
     pub(crate) async fn resolve(stack_name: Option<&str>) -> Result<Self> {
         let is_set = |table: &Table| read_variable(table.env_variable).is_some();
-        if stack_name.is_none() && !Table::ALL.iter().any(is_set) {
+        if stack_name.is_none() && !ALL_TABLES.iter().any(is_set) {
             return Self::local_service(&local_service_url()?);
         }
         let (sdk_config, http) = load_sdk_config().await?;
@@ -102,12 +113,17 @@ impl Deployment {
             .retry_config(retries)
             // Also retries what the function retries, such as transaction conflicts.
             .retry_classifier(AdditionalRetryClassifier);
-        let (table_names, place) = match stack_name {
+        let (table_names, history_table, place) = match stack_name {
             Some(name) => {
                 check_endpoints(&sdk_config, dynamodb_url.as_deref())?;
                 let stack = Stack::read(name, sdk_config).await?;
                 let name_of = |table: Table| stack.physical_id(table.logical_id).map(str::to_owned);
-                (TableNames::new(name_of)?, Place::Stack(stack))
+                let history_table = name_of(HISTORY).ok();
+                (
+                    TableNames::new(name_of)?,
+                    history_table,
+                    Place::Stack(stack),
+                )
             }
             None => {
                 let name_of = |table: Table| {
@@ -118,12 +134,14 @@ impl Deployment {
                     sdk_config,
                     dynamodb_url,
                 };
-                (TableNames::new(name_of)?, place)
+                let history_table = read_variable(HISTORY.env_variable);
+                (TableNames::new(name_of)?, history_table, place)
             }
         };
         Ok(Self {
             dynamodb: Client::from_conf(config.build()),
             table_names,
+            history_table,
             place,
             index_pause: INDEX_PAUSE,
             http,
@@ -140,6 +158,7 @@ impl Deployment {
         Ok(Self {
             dynamodb: Client::from_conf(config.build()),
             table_names: local::table_names(),
+            history_table: Some(HISTORY.logical_id.to_owned()),
             place: Place::LocalService {
                 dynamodb_url: dynamodb_url.to_owned(),
             },
@@ -149,7 +168,57 @@ impl Deployment {
     }
 
     pub(crate) fn table_name(&self, table: Table) -> &str {
-        self.table_names.get(table)
+        match &self.history_table {
+            Some(name) if table == HISTORY => name,
+            None if table == HISTORY => HISTORY.logical_id,
+            _ => self.table_names.get(table),
+        }
+    }
+
+    /// The tables with their names. Lacks the history if there is no table for it.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (Table, &str)> {
+        let tables = Table::ALL.iter();
+        let tables = tables.map(|table| (*table, self.table_names.get(*table)));
+        let history_table = self.history_table.as_deref();
+        tables.chain(history_table.map(|name| (HISTORY, name)))
+    }
+
+    /// Fails if there is no table for the history.
+    pub(crate) fn require_history(&self) -> Result<()> {
+        if self.history_table.is_some() {
+            return Ok(());
+        }
+        Err(match &self.place {
+            Place::Stack(stack) => anyhow!(
+                "the stack {} has no {}, in which each change is recorded: deploy it again with the current template.yaml",
+                stack.name,
+                HISTORY.logical_id
+            ),
+            _ => UsageError(format!(
+                "{} is not set: it must be the name of the table in which each change is recorded",
+                HISTORY.env_variable
+            ))
+            .into(),
+        })
+    }
+
+    /// For how many days entries of the history are kept. Fails if there is no table for them.
+    pub(crate) async fn history_days(&self) -> Result<u32> {
+        self.require_history()?;
+        let (days, source) = match &self.place {
+            Place::LocalService { .. } => (None, ""),
+            Place::NamedTables { .. } => (read_variable(HISTORY_DAYS), HISTORY_DAYS),
+            Place::Stack(stack) => {
+                let description = stack.describe().await?;
+                let days = output_value(&description, "HistoryDays");
+                (days, "the output HistoryDays of the stack")
+            }
+        };
+        let Some(days) = days else {
+            return Ok(DEFAULT_HISTORY_DAYS);
+        };
+        let days = days.parse().ok().filter(|days| *days > 0);
+        days.with_context(|| format!("{source} must be a number of days"))
     }
 
     /// The configuration for other services of AWS. `None` unless the tables are on AWS, and should

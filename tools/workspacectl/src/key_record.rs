@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 use workspace_management::{
     api_key::ApiKey,
@@ -16,7 +16,7 @@ use crate::{
     deployment::Deployment,
     organization, read,
     record::{Record, Stored},
-    write::{Write, send, set, set_once, transact},
+    write::{Outcome, Refusal, Write, change, set},
 };
 
 /// The primary key of the record of an API key.
@@ -78,6 +78,7 @@ pub(crate) async fn require(deployment: &Deployment, ids: &[String]) -> Result<V
 /// Returns the stored record.
 pub(crate) async fn insert_and_link_old(
     deployment: &Deployment,
+    run: &Run,
     new_key: &ApiKeyRecord,
     registration_id: &str,
     old_key: Option<&Stored<ApiKeyRecord>>,
@@ -95,7 +96,7 @@ pub(crate) async fn insert_and_link_old(
         Write::put(record.clone()).or_say("a key with the same id exists: run the command again");
     let mut writes = vec![check_org, put];
     if let Some(old_key) = old_key {
-        let link = Write::update(&old_key.record.key, [set("replaced_by", id)])
+        let link = Write::update(&old_key.record, [set("replaced_by", id)])
             .if_equal("org_request_id", registration_id)
             .if_missing("revoked_at")
             .if_unchanged(&old_key.record, &["replaced_by"])
@@ -104,20 +105,34 @@ pub(crate) async fn insert_and_link_old(
             ));
         writes.push(link);
     }
-    transact(deployment, writes).await?.done()?;
+    let verb = if old_key.is_some() {
+        "rotate"
+    } else {
+        "create"
+    };
+    change(deployment, run, verb, writes).await?.done()?;
     Ok(record)
 }
 
-/// Revokes a key and returns its record. A key that is already revoked keeps its `revoked_at` and
-/// `revoked_by`. Fails if there is no such key.
-pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Result<Record> {
+/// Revokes a key and returns its record. A key that is already revoked does not change. Fails if the
+/// key no longer exists.
+pub(crate) async fn revoke(deployment: &Deployment, key: &Record, run: &Run) -> Result<Record> {
     let assignments = [
-        set_once("revoked_at", timestamp(SystemTime::now())),
-        set_once("revoked_by", &run.operator),
+        set("revoked_at", timestamp(SystemTime::now())),
+        set("revoked_by", &run.operator),
     ];
-    let write = Write::update(&key(id), assignments).or_say(no_such_key_error(id).to_string());
-    let revoked = send(deployment, write).await?.done()?;
-    revoked.context("DynamoDB did not return the revoked key")
+    let write = Write::update(key, assignments)
+        .if_missing("revoked_at")
+        .or_say(no_such_key_error(&key.key.id()).to_string());
+    let revoked = write.result();
+    match change(deployment, run, "revoke", vec![write]).await? {
+        Outcome::Done => Ok(revoked),
+        Outcome::Refused(Refusal {
+            existing: Some(existing),
+            ..
+        }) => Ok(existing),
+        Outcome::Refused(refusal) => Err(refusal.into_error()),
+    }
 }
 
 fn no_such_key_error(id: &str) -> anyhow::Error {

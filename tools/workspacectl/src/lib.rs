@@ -48,7 +48,7 @@ use workspace_management::api_key::API_KEY_PREFIX;
 use crate::{
     commands::{
         doctor::{self, OnlyWarningsError},
-        edit, keys, list, orgs, remove, restore,
+        edit, history, keys, list, orgs, remove, restore,
     },
     context::GlobalOptions,
     errors::UsageError,
@@ -111,10 +111,13 @@ enum Command {
     /// List stored records
     #[command(after_help = list::EXAMPLES)]
     List(list::Args),
+    /// Show who changed what in an organization, when and why
+    #[command(after_help = history::EXAMPLES)]
+    History(history::Args),
     /// Correct the name or description of a team or data store, or the project name of a logging
     /// instance
-    #[command(subcommand, after_help = edit::EXAMPLES)]
-    Edit(edit::Command),
+    #[command(after_help = edit::EXAMPLES)]
+    Edit(edit::Args),
     /// Remove a record, teams with their members, or a user from all teams
     #[command(after_help = remove::EXAMPLES)]
     Remove(remove::Args),
@@ -207,7 +210,8 @@ async fn execute_command(command: Command, options: GlobalOptions) -> anyhow::Re
         Command::Orgs(command) => orgs::execute(command, options).await,
         Command::Keys(command) => keys::execute(command, options).await,
         Command::List(args) => list::execute(args, options).await,
-        Command::Edit(command) => edit::execute(command, options).await,
+        Command::History(args) => history::execute(args, options).await,
+        Command::Edit(args) => edit::execute(args, options).await,
         Command::Remove(args) => remove::execute(args, options).await,
         Command::Restore(args) => restore::execute(args, options).await,
         Command::Doctor(args) => doctor::execute(args, options).await,

@@ -15,12 +15,14 @@
 //! time are safe too. [`cancel`] removes the mark, so that no run can delete anything more.
 
 mod cancel;
+mod delete;
 mod mark;
 
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
 use workspace_management::store::timestamp;
+use workspace_records::kinds::HISTORY;
 
 pub(crate) use self::mark::{ERASING, is_mark_attribute};
 pub use self::{
@@ -28,19 +30,22 @@ pub use self::{
     mark::{Mark, REMOVING},
 };
 
+use self::delete::{Deleted, Marked};
+
 use crate::{
     context::{Run, random_id},
     deployment::Deployment,
     export::ExportWriter,
     message::print_message,
-    read::Scope,
-    record::{CREATION, Record},
+    read::{self, Scope},
+    record::Record,
     text::pluralize,
     wait::WaitArgs,
-    write::{MAX_WRITES, Outcome, Refusal, Write, send, set_once, transact},
+    write::{LongChange, Outcome, Write, set, set_once},
 };
 
 /// A record to delete.
+#[derive(Debug, Clone)]
 pub struct Parent {
     /// The record as the operator saw it or, once it is marked, with the mark.
     pub record: Record,
@@ -83,26 +88,26 @@ pub(crate) struct MarkedDeletion<'a> {
     pub(crate) cancel_command: String,
 }
 
-/// A record that has a mark with this id.
-struct Marked<'a> {
-    parent: &'a mut Parent,
-    mark: &'static Mark,
-    id: String,
-}
-
 impl MarkedDeletion<'_> {
     /// Deletes records and their children, and sets the outcome of each. If this fails, a later run
     /// can continue.
     pub(crate) async fn execute(mut self, parents: &mut [Parent]) -> Result<()> {
+        let keys: Vec<_> = parents.iter().map(|it| it.record.key.clone()).collect();
+        let change = LongChange::begin(self.deployment, self.run, self.mark.verb, &keys).await?;
         let mut marked = Vec::new();
         for parent in parents {
-            match self.set_mark(&parent.record).await? {
+            match self.set_mark(&change, &parent.record).await? {
                 Some((id, record)) => {
                     parent.record = record;
                     let mark = self.mark;
                     marked.push(Marked { parent, mark, id });
                 }
-                None => parent.outcome = Some(DeletionOutcome::Changed),
+                None => {
+                    let deleted = Deleted::default();
+                    deleted
+                        .end(&change, parent, DeletionOutcome::Changed)
+                        .await?;
+                }
             }
         }
         if marked.is_empty() {
@@ -118,9 +123,12 @@ impl MarkedDeletion<'_> {
         let exported = self.write_export(&marked).await?;
         let mut begun = Vec::new();
         for marked in marked {
-            match self.begin(&marked).await? {
+            match self.begin(&change, &marked).await? {
                 None => begun.push(marked),
-                outcome => marked.parent.outcome = outcome,
+                Some(outcome) => {
+                    let deleted = Deleted::default();
+                    deleted.end(&change, marked.parent, outcome).await?;
+                }
             }
         }
         if let Some(export) = &mut self.export
@@ -130,31 +138,42 @@ impl MarkedDeletion<'_> {
             self.report(&format!("exported {}", pluralize(exported, "record")));
         }
         for marked in begun {
-            let outcome = marked.delete(self.deployment).await?;
-            marked.parent.outcome = Some(outcome);
+            marked.delete(self.deployment, &change).await?;
         }
         Ok(())
     }
 
     /// Marks a record, unless it has a mark already. Returns the id of the mark and the record, or
     /// `None` if the record has changed.
-    async fn set_mark(&self, record: &Record) -> Result<Option<(String, Record)>> {
+    async fn set_mark(
+        &self,
+        change: &LongChange<'_>,
+        record: &Record,
+    ) -> Result<Option<(String, Record)>> {
         let Mark {
             id, at, by, seen, ..
         } = *self.mark;
         let assignments = [
-            set_once(id, random_id()?),
-            set_once(at, timestamp(SystemTime::now())),
-            set_once(by, &self.run.operator),
+            set(id, random_id()?),
+            set(at, timestamp(SystemTime::now())),
+            set(by, &self.run.operator),
         ];
-        let write = Write::update(&record.key, assignments).if_unchanged(record, seen);
-        let Outcome::Done(updated) = send(self.deployment, write).await? else {
+        let write = Write::update(record, assignments)
+            .if_missing(id)
+            .if_unchanged(record, seen);
+        let marked = match change.transact(vec![write]).await? {
+            // Reads the whole record, which others may have edited.
+            Outcome::Done => read::find(self.deployment, &record.key).await?,
+            // Marked by another run, or by an earlier attempt whose response was lost.
+            Outcome::Refused(refusal) => refusal.existing,
+        };
+        let is_marked = |marked: &Record| marked.has(id) && marked.has_same(record, seen);
+        let Some(marked) = marked.filter(is_marked) else {
             return Ok(None);
         };
-        let record = updated.context("DynamoDB did not return the marked record")?;
-        let stored_id = record.text(id).map(str::to_owned);
+        let stored_id = marked.text(id).map(str::to_owned);
         let stored_id = stored_id.with_context(|| format!("another program has changed {id}"))?;
-        Ok(Some((stored_id, record)))
+        Ok(Some((stored_id, marked)))
     }
 
     /// Exports the records and their children, if an export was asked for. Returns how many.
@@ -165,7 +184,7 @@ impl MarkedDeletion<'_> {
         let mut count = marked.len();
         for Marked { parent, .. } in marked {
             export.write(parent.record.clone())?;
-            for scope in &parent.children {
+            for scope in parent.children.iter().filter(|it| it.table != HISTORY) {
                 count += export.write_scope(self.deployment, scope).await?;
             }
         }
@@ -180,7 +199,11 @@ impl MarkedDeletion<'_> {
 
     /// Checks the mark and stores that the deletion begins. Returns an outcome if there is nothing
     /// left to do. Fails if an export can be incomplete.
-    async fn begin(&self, marked: &Marked<'_>) -> Result<Option<DeletionOutcome>> {
+    async fn begin(
+        &self,
+        change: &LongChange<'_>,
+        marked: &Marked<'_>,
+    ) -> Result<Option<DeletionOutcome>> {
         let Mark {
             deleting_at,
             unexported_by,
@@ -191,11 +214,12 @@ impl MarkedDeletion<'_> {
         if self.export.is_none() {
             assignments.push(set_once(unexported_by, &self.run.operator));
         }
-        let mut write = Write::update(key, assignments).if_equal(self.mark.id, &marked.id);
+        let record = &marked.parent.record;
+        let mut write = Write::update(record, assignments).if_equal(self.mark.id, &marked.id);
         if self.export.is_some() {
             write = write.if_missing(unexported_by);
         }
-        let Outcome::Refused(refusal) = send(self.deployment, write).await? else {
+        let Outcome::Refused(refusal) = change.transact(vec![write]).await? else {
             return Ok(None);
         };
         let existing = refusal.existing.as_ref();
@@ -207,64 +231,12 @@ impl MarkedDeletion<'_> {
                 "{operator} is deleting {key} without an export, and may have deleted records before this run could export them"
             );
         }
-        let outcome = marked.outcome_if_refused(&refusal, 0);
+        let outcome = marked.outcome_if_refused(&refusal, &Deleted::default());
         if self.export.is_some() && !matches!(outcome, DeletionOutcome::Cancelled(_)) {
             bail!(
                 "another run has deleted {key}, and may have deleted records before this run could export them: keep the export of that run"
             );
         }
         Ok(Some(outcome))
-    }
-}
-
-impl Marked<'_> {
-    /// Reads and deletes the children, repeatedly, until fresh reads find none. Then deletes the
-    /// record.
-    async fn delete(&self, deployment: &Deployment) -> Result<DeletionOutcome> {
-        let mut deleted = 0;
-        loop {
-            let mut found = 0;
-            for scope in &self.parent.children {
-                let mut pages = scope.pages(deployment, None);
-                while let Some(page) = pages.next().await? {
-                    found += page.len();
-                    // One write is the check.
-                    for children in page.chunks(MAX_WRITES - 1) {
-                        let mut writes =
-                            vec![self.if_marked(Write::check(&self.parent.record.key))];
-                        for child in children {
-                            writes.push(Write::delete(&child.key));
-                        }
-                        if let Outcome::Refused(refusal) = transact(deployment, writes).await? {
-                            return Ok(self.outcome_if_refused(&refusal, deleted));
-                        }
-                        deleted += children.len();
-                    }
-                }
-            }
-            if found == 0 {
-                break;
-            }
-        }
-        let delete = self.if_marked(Write::delete(&self.parent.record.key));
-        Ok(match send(deployment, delete).await? {
-            Outcome::Done(_) => DeletionOutcome::Deleted(deleted),
-            Outcome::Refused(refusal) => self.outcome_if_refused(&refusal, deleted),
-        })
-    }
-
-    fn if_marked(&self, write: Write) -> Write {
-        write.if_equal(self.mark.id, &self.id)
-    }
-
-    /// The outcome if a write was refused because the record has lost its mark.
-    fn outcome_if_refused(&self, refusal: &Refusal, deleted: usize) -> DeletionOutcome {
-        match &refusal.existing {
-            Some(existing) if existing.has_same(&self.parent.record, &CREATION) => {
-                DeletionOutcome::Cancelled(deleted)
-            }
-            // Another run has finished. Since then, the record may have been created again.
-            _ => DeletionOutcome::Deleted(deleted),
-        }
     }
 }

@@ -182,7 +182,9 @@ fn text_table(
 fn fit(table: &mut TextTable, columns: &[&str], width: u16) -> Vec<usize> {
     const MIN_TEXT_WIDTH: u16 = 12;
     let is_text = |column: &str| {
-        column == "label" || column.ends_with("_name") || column.ends_with("_description")
+        ["label", "changes", "reason"].contains(&column)
+            || column.ends_with("_name")
+            || column.ends_with("_description")
     };
     let is_always_shown = |column: &str| {
         column.ends_with("_id") || ["model_type", "status", "check", "detail"].contains(&column)
@@ -225,7 +227,7 @@ fn header(column: &str) -> String {
 fn cell(column: &str, value: &Value, relative_to: Option<SystemTime>) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) if column.ends_with("_at") => {
+        Value::String(text) if column == "at" || column.ends_with("_at") => {
             let relative = relative_to.and_then(|now| relative_time(text, now));
             relative.unwrap_or_else(|| escape(text))
         }

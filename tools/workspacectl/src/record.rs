@@ -50,6 +50,14 @@ impl Record {
         Ok(Self { key, item })
     }
 
+    /// A record without attributes.
+    pub(crate) fn empty(key: &PrimaryKey) -> Self {
+        Self {
+            key: key.clone(),
+            item: Item::new(),
+        }
+    }
+
     /// The value of an attribute. `None` if the attribute is missing or is not a string.
     pub fn text(&self, attribute: &str) -> Option<&str> {
         self.item.get(attribute)?.as_s().ok().map(String::as_str)

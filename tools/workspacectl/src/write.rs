@@ -1,5 +1,7 @@
-//! Writes to records, as data: what changes, and on which condition.
+//! Writes to records, as data: what changes, and on which condition. Only [`history`] sends them, so
+//! that no change lacks its entry.
 
+mod history;
 mod send;
 
 use std::collections::HashMap;
@@ -9,12 +11,16 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use workspace_management::store::Item;
 use workspace_records::kinds::PrimaryKey;
 
-pub(crate) use self::send::{MAX_WRITES, send, transact};
+pub(crate) use self::{
+    history::{Ending, LongChange, change},
+    send::MAX_WRITES,
+};
 use crate::{expressions::Expressions, record::Record};
 
 /// A write to one record.
 pub(crate) struct Write {
-    key: PrimaryKey,
+    /// The record before the write. Of a check or a put, only the primary key.
+    record: Record,
     change: Change,
     conditions: Vec<Condition>,
     /// What to say if a condition fails.
@@ -51,6 +57,23 @@ pub(crate) fn remove(attribute: &'static str) -> Assignment {
     Assignment::Remove(attribute)
 }
 
+impl Assignment {
+    fn apply(&self, item: &mut Item) {
+        match self {
+            Self::Set(name, value) => {
+                item.insert((*name).to_owned(), value.clone());
+            }
+            Self::SetOnce(name, value) => {
+                item.entry((*name).to_owned())
+                    .or_insert_with(|| value.clone());
+            }
+            Self::Remove(name) => {
+                item.remove(*name);
+            }
+        }
+    }
+}
+
 /// A condition on an attribute.
 enum Condition {
     Equals(&'static str, AttributeValue),
@@ -58,32 +81,51 @@ enum Condition {
 }
 
 impl Write {
-    fn new(key: &PrimaryKey, change: Change) -> Self {
+    fn new(record: Record, change: Change) -> Self {
+        let key = &record.key;
         Self {
-            key: key.clone(),
+            refusal: format!("{key} has changed since it was read: run the command again"),
+            record,
             change,
             conditions: Vec::new(),
-            refusal: format!("{key} has changed since it was read: run the command again"),
         }
     }
 
     pub(crate) fn check(key: &PrimaryKey) -> Self {
-        Self::new(key, Change::Check)
+        Self::new(Record::empty(key), Change::Check)
     }
 
     pub(crate) fn put(record: Record) -> Self {
-        Self::new(&record.key, Change::Put(record.item))
+        Self::new(Record::empty(&record.key), Change::Put(record.item))
     }
 
     pub(crate) fn update(
-        key: &PrimaryKey,
+        record: &Record,
         assignments: impl IntoIterator<Item = Assignment>,
     ) -> Self {
-        Self::new(key, Change::Update(assignments.into_iter().collect()))
+        let change = Change::Update(assignments.into_iter().collect());
+        Self::new(record.clone(), change)
     }
 
-    pub(crate) fn delete(key: &PrimaryKey) -> Self {
-        Self::new(key, Change::Delete)
+    pub(crate) fn delete(record: &Record) -> Self {
+        Self::new(record.clone(), Change::Delete)
+    }
+
+    /// The record after the write, if no other command changes it at the same time. Empty after a
+    /// delete.
+    pub(crate) fn result(&self) -> Record {
+        let mut record = self.record.clone();
+        match &self.change {
+            Change::Check => {}
+            Change::Put(item) => record.item = item.clone(),
+            Change::Delete => record.item.clear(),
+            Change::Update(assignments) => {
+                for assignment in assignments {
+                    assignment.apply(&mut record.item);
+                }
+            }
+        }
+        record
     }
 
     /// Requires that an attribute has this value.
@@ -119,8 +161,8 @@ impl Write {
 
 /// The outcome of a write or a transaction.
 pub(crate) enum Outcome {
-    /// Everything was written. The updated record, if a single update was sent.
-    Done(Option<Record>),
+    /// Everything was written.
+    Done,
     /// A condition failed, and nothing was written.
     Refused(Refusal),
 }
@@ -139,10 +181,10 @@ impl Refusal {
 }
 
 impl Outcome {
-    /// The updated record. Fails if the write was refused.
-    pub(crate) fn done(self) -> Result<Option<Record>> {
+    /// Fails if the write was refused.
+    pub(crate) fn done(self) -> Result<()> {
         match self {
-            Self::Done(record) => Ok(record),
+            Self::Done => Ok(()),
             Self::Refused(refusal) => Err(refusal.into_error()),
         }
     }
@@ -161,7 +203,7 @@ impl Write {
     /// `:if_x`.
     fn render(&self) -> Rendered {
         let mut expressions = Expressions::default();
-        let key_attribute = self.key.table().primary_key_attributes[0];
+        let key_attribute = self.record.key.table().primary_key_attributes[0];
         let mut conditions = Vec::new();
         let mut update = None;
         match &self.change {

@@ -10,13 +10,10 @@ use std::{fs, io, path::PathBuf, time::Duration};
 use anyhow::{Context as _, Error, Result, anyhow};
 use serde_json::json;
 use workspace_management::{
-    api_key::ApiKey,
-    config::read_variable,
-    operations::Operation,
-    records::{ApiKeyRecord, Table},
+    api_key::ApiKey, config::read_variable, operations::Operation, records::ApiKeyRecord,
     values::trim,
 };
-use workspace_records::local;
+use workspace_records::{kinds::HISTORY, local};
 
 use self::api::Api;
 use crate::{
@@ -111,17 +108,25 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     };
     print_message(&format!("checking {deployment}"));
     let mut results = Vec::new();
-    for table in Table::ALL {
+    for (table, table_name) in deployment.tables() {
         let mut name = table.logical_id.to_owned();
-        let table_name = deployment.table_name(*table);
         if table_name != name {
             name += &format!(" {table_name}");
         }
-        let result = tables::check(*table, deployment).await;
+        let result = tables::check(table, table_name, deployment).await;
         if result.as_ref().is_err_and(lacks_credentials) {
             return result.map(drop);
         }
         results.push(CheckResult::new(name, result));
+    }
+    if let Err(error) = deployment.require_history() {
+        let is_stack = matches!(deployment.place, Place::Stack(_));
+        let new = if is_stack {
+            CheckResult::new
+        } else {
+            CheckResult::optional
+        };
+        results.push(new(HISTORY.logical_id, Err(error)));
     }
     if let Place::Stack(stack) = &deployment.place {
         let (stack_results, api_url_of_stack) = stack::check(stack, &deployment.table_names).await;

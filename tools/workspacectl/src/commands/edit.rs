@@ -3,7 +3,7 @@
 
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use workspace_management::{
     api_key::ApiKey,
     store::timestamp,
@@ -13,13 +13,13 @@ use workspace_records::kinds::PrimaryKey;
 
 use crate::{
     arguments::{DataStoreArgs, ProjectArgs, parse_identifier},
-    context::{Context, GlobalOptions, Run},
+    context::{Context, GlobalOptions, ReasonArgs, Run},
     deployment::Deployment,
     output::print_json_or_text,
     read::{self, Scope},
     record::{LAST_WRITE, Record},
     text::escape,
-    write::{Outcome, Refusal, Write, send, set},
+    write::{Write, change, set},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -27,6 +27,14 @@ Examples:
   workspacectl edit team --org globex --project apollo docs --name Manuals --description Handbooks
   workspacectl edit data-store --org globex papers --name Maps
   workspacectl edit logging-instance --org globex --project apollo --project-name Apollo";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    reason: ReasonArgs,
+    #[command(subcommand)]
+    command: Command,
+}
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -142,8 +150,8 @@ impl NewValueArgs {
     }
 }
 
-pub(crate) async fn execute(command: Command, options: GlobalOptions) -> Result<()> {
-    let (key, attributes) = match command {
+pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
+    let (key, attributes) = match args.command {
         Command::Team {
             project_args,
             team,
@@ -172,11 +180,17 @@ pub(crate) async fn execute(command: Command, options: GlobalOptions) -> Result<
         }
     };
     options.check_can_confirm()?;
-    edit(&key, attributes, &options.connect().await?).await
+    let context = options.connect().await?;
+    let run = context.begin_run(args.reason).await?;
+    edit(&key, attributes, &context, run).await
 }
 
-async fn edit(key: &PrimaryKey, mut new: Vec<NewAttribute>, context: &Context) -> Result<()> {
-    let run = context.begin_run().await?;
+async fn edit(
+    key: &PrimaryKey,
+    mut new: Vec<NewAttribute>,
+    context: &Context,
+    run: Run,
+) -> Result<()> {
     let Some(record) = read::find(&context.deployment, key).await? else {
         bail!("{key} does not exist");
     };
@@ -259,16 +273,12 @@ async fn update(
     for NewAttribute { name, value } in new {
         assignments.push(set(name, value.text));
     }
-    let write = Write::update(&record.key, assignments)
+    let write = Write::update(record, assignments)
         .if_unchanged(record, &LAST_WRITE)
         .if_missing("removing_id");
-    match send(deployment, write).await? {
-        Outcome::Done(updated) => updated.context("DynamoDB did not return the edited record"),
-        // An earlier attempt by this run may have succeeded even though its response was lost.
-        Outcome::Refused(Refusal {
-            existing: Some(existing),
-            ..
-        }) if existing.text("updated_request_id") == Some(&run.id) => Ok(existing),
-        Outcome::Refused(refusal) => Err(refusal.into_error()),
-    }
+    let edited = write.result();
+    change(deployment, &run, "edit", vec![write])
+        .await?
+        .done()?;
+    Ok(edited)
 }

@@ -3,7 +3,6 @@
 
 use anyhow::Result;
 use serde_json::Value;
-use workspace_management::records::Table;
 
 use crate::{
     context::{Context, GlobalOptions},
@@ -24,9 +23,9 @@ pub(crate) async fn execute(options: GlobalOptions) -> Result<()> {
         deployment,
         options,
     } = options.connect().await?;
-    let mut variables: Vec<(&str, &str)> = Table::ALL
-        .iter()
-        .map(|table| (table.env_variable, deployment.table_name(*table)))
+    let mut variables: Vec<(&str, &str)> = deployment
+        .tables()
+        .map(|(table, name)| (table.env_variable, name))
         .collect();
     if let Place::LocalService { dynamodb_url } = &deployment.place {
         // A local DynamoDB accepts any region and credentials.

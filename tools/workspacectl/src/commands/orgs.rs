@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde_json::{Value, json};
 use workspace_management::records::Table;
-use workspace_records::kinds::Kind;
+use workspace_records::kinds::{HISTORY, Kind};
 
 use self::change_state::StateChange;
 use crate::{
     arguments::{ORG_HELP, parse_identifier},
-    context::{Context, GlobalOptions},
+    context::{Context, GlobalOptions, ReasonArgs},
     deployment::Deployment,
     export::ExportWriter,
     organization,
@@ -57,12 +57,16 @@ pub(crate) enum Command {
         no_wait: bool,
         #[command(flatten)]
         wait_args: WaitArgs,
+        #[command(flatten)]
+        reason: ReasonArgs,
     },
     /// Accept requests for a disabled organization again
     #[command(after_help = "Example:\n  workspacectl orgs enable globex")]
     Enable {
         #[arg(value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
+        #[command(flatten)]
+        reason: ReasonArgs,
     },
     /// Write all records of an organization to standard output or a file, as JSON Lines
     ///
@@ -75,6 +79,9 @@ pub(crate) enum Command {
         /// The new file; `-` is standard output
         #[arg(long, value_name = "FILE", default_value = "-")]
         out: PathBuf,
+        /// Also export the history, which `restore` leaves out
+        #[arg(long)]
+        history: bool,
     },
     /// Delete all records of a disabled organization
     #[command(after_help = erase::EXAMPLES)]
@@ -102,14 +109,15 @@ pub(crate) async fn execute(command: Command, options: GlobalOptions) -> Result<
             org,
             no_wait,
             wait_args,
+            reason,
         } => {
             let wait_args = if no_wait { None } else { Some(wait_args) };
-            change_state::execute(&org, StateChange::Disable, wait_args, options).await
+            change_state::execute(&org, StateChange::Disable, wait_args, reason, options).await
         }
-        Command::Enable { org } => {
-            change_state::execute(&org, StateChange::Enable, None, options).await
+        Command::Enable { org, reason } => {
+            change_state::execute(&org, StateChange::Enable, None, reason, options).await
         }
-        Command::Export { org, out } => export(&org, &out, options).await,
+        Command::Export { org, out, history } => export(&org, &out, history, options).await,
         Command::Erase(args) => erase::execute(args, options).await,
     }
 }
@@ -147,12 +155,17 @@ async fn show(org: &str, options: GlobalOptions) -> Result<()> {
     print_rows(&[counts], &kinds, &options)
 }
 
-async fn export(org: &str, path: &Path, options: GlobalOptions) -> Result<()> {
+async fn export(org: &str, path: &Path, history: bool, options: GlobalOptions) -> Result<()> {
     let mut export = ExportWriter::create(path)?;
     let context = options.connect().await?;
     organization::require(&context.deployment, org).await?;
     let mut count = 0;
-    for scope in organization_scopes_via_teams(&context.deployment, org).await? {
+    let mut scopes = organization_scopes_via_teams(&context.deployment, org).await?;
+    if history {
+        context.deployment.require_history()?;
+        scopes.push(Scope::organization(HISTORY, org));
+    }
+    for scope in scopes {
         count += export.write_scope(&context.deployment, &scope).await?;
     }
     export.persist()?;

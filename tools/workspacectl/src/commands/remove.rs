@@ -16,14 +16,14 @@ use workspace_records::kinds::PrimaryKey;
 
 use crate::{
     arguments::{DataStoreArgs, ORG_HELP, ProjectArgs, is_dash, parse_identifier},
-    context::{GlobalOptions, Run},
+    context::{GlobalOptions, ReasonArgs, Run},
     deployment::Deployment,
     export::{ExportWriter, check_export},
     output::print_json_or_text,
     read,
     record::{LAST_WRITE, Record},
     text::escape,
-    write::{Outcome, Write, send},
+    write::{Outcome, Write, change},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -42,6 +42,8 @@ pub(crate) struct Args {
     /// is standard output, which then has nothing else
     #[arg(long, value_name = "FILE", global = true)]
     export: Option<PathBuf>,
+    #[command(flatten)]
+    reason: ReasonArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -108,7 +110,9 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     let export_path = args.export.as_deref();
     check_export(export_path)?;
     let key = match args.command {
-        Command::Team(args) => return team::execute(args, export_path, options).await,
+        Command::Team(team_args) => {
+            return team::execute(team_args, export_path, args.reason, options).await;
+        }
         Command::Member {
             org,
             project: Some(project),
@@ -123,7 +127,7 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         },
         // With --all-teams.
         Command::Member { org, user, .. } => {
-            return from_all_teams::execute(&org, &user, export_path, options).await;
+            return from_all_teams::execute(&org, &user, export_path, args.reason, options).await;
         }
         Command::Model {
             org,
@@ -138,19 +142,20 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         Command::DataStore(args) => args.into_key(),
         Command::LoggingInstance(args) => args.into_logging_instance_key(),
     };
-    remove_record(&key, export_path, options).await
+    remove_record(&key, export_path, args.reason, options).await
 }
 
 /// Removes one record. Asks for no confirmation, because the arguments name the record.
 async fn remove_record(
     key: &PrimaryKey,
     export_path: Option<&Path>,
+    reason: ReasonArgs,
     options: GlobalOptions,
 ) -> Result<()> {
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(reason).await?;
     let mut export = export_path.map(ExportWriter::create).transpose()?;
-    let Some(removed) = remove(&context.deployment, key, export.as_mut()).await? else {
+    let Some(removed) = remove(&context.deployment, &run, key, export.as_mut()).await? else {
         bail!("{key} does not exist");
     };
     context.report(&format!("{key} was removed"));
@@ -162,6 +167,7 @@ async fn remove_record(
 /// the record is written between the read and the delete.
 async fn remove(
     deployment: &Deployment,
+    run: &Run,
     key: &PrimaryKey,
     export: Option<&mut ExportWriter>,
 ) -> Result<Option<Record>> {
@@ -172,9 +178,9 @@ async fn remove(
         export.write(record.clone())?;
         export.persist()?;
     }
-    let delete = Write::delete(key).if_unchanged(&record, &LAST_WRITE);
-    match send(deployment, delete).await? {
-        // An earlier attempt by the SDK may have deleted the record.
+    let delete = Write::delete(&record).if_unchanged(&record, &LAST_WRITE);
+    match change(deployment, run, "remove", vec![delete]).await? {
+        // Another command may have deleted the record.
         Outcome::Refused(refusal) if refusal.existing.is_some() => Err(refusal.into_error()),
         _ => Ok(Some(record)),
     }

@@ -20,10 +20,12 @@ use workspace_management::{records::Table, store::Item};
 use self::{copy::Restore, source::Source};
 use crate::{
     arguments::{is_dash, parse_identifier, stdin, table_parser},
-    context::GlobalOptions,
+    context::{GlobalOptions, ReasonArgs},
     errors::UsageError,
     message::print_message,
+    organization,
     text::pluralize,
+    write::LongChange,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -52,6 +54,8 @@ pub(crate) struct Args {
     /// are skipped
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    reason: ReasonArgs,
 }
 
 /// Which records to restore.
@@ -122,6 +126,9 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
             "note: leaving out {keys_text}, because exports lack the hashes of keys: create new keys"
         ));
     }
+    if source.history_count > 0 {
+        print_message("note: leaving out the history, which only changes of records extend");
+    }
     if source.records.is_empty() {
         bail!("nothing was restored: {from} has no records that match the options");
     }
@@ -134,13 +141,17 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
             "note: copying a key that was revoked after the backup makes it valid again: revoke such keys again",
         );
     }
-    let run = match args.dry_run {
-        true => None,
-        false => Some(context.begin_run().await?),
+    let run;
+    let change = if args.dry_run {
+        None
+    } else {
+        run = context.begin_run(args.reason).await?;
+        let orgs: Vec<_> = source.orgs().map(organization::key).collect();
+        Some(LongChange::begin(&context.deployment, &run, "restore", &orgs).await?)
     };
     let restore = Restore {
         context: &context,
-        run,
+        change,
         source,
     };
     restore.execute().await

@@ -60,3 +60,12 @@ impl Stack {
         stack.context("CloudFormation returned no stack")
     }
 }
+
+/// The value of an output of a stack.
+pub(crate) fn output_value(description: &StackDescription, key: &str) -> Option<String> {
+    let output = description
+        .outputs()
+        .iter()
+        .find(|output| output.output_key() == Some(key))?;
+    output.output_value.clone()
+}

@@ -10,7 +10,7 @@ use crate::{
     context::Run,
     deployment::Deployment,
     record::Record,
-    write::{Outcome, Write, remove, send, set},
+    write::{Outcome, Write, change, remove, set},
 };
 
 /// The result of a cancel.
@@ -83,10 +83,10 @@ pub async fn cancel(
         for attribute in mark.attributes() {
             assignments.push(remove(attribute));
         }
-        let write = Write::update(&record.key, assignments)
-            .if_unchanged(&record, &[mark.id, mark.deleting_at]);
-        let refusal = match send(deployment, write).await? {
-            Outcome::Done(_) => {
+        let write =
+            Write::update(&record, assignments).if_unchanged(&record, &[mark.id, mark.deleting_at]);
+        let refusal = match change(deployment, run, mark.cancel_verb, vec![write]).await? {
+            Outcome::Done => {
                 return Ok(match record.text(mark.deleting_at) {
                     None => Cancel::Cancelled,
                     Some(deleting_at) => Cancel::CancelledHalfway {

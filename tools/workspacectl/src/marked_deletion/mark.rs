@@ -14,7 +14,9 @@ pub struct Mark {
     pub(super) seen: &'static [&'static str],
     /// What a cancel sets, besides removing the mark: a time and the operator.
     pub(super) cancelled: [&'static str; 2],
-    /// The words for messages.
+    /// The words for the history and messages.
+    pub(super) verb: &'static str,
+    pub(super) cancel_verb: &'static str,
     pub(super) participle: &'static str,
     pub(super) children: &'static str,
 }
@@ -28,6 +30,8 @@ pub static REMOVING: Mark = Mark {
     unexported_by: "removing_unexported_by",
     seen: &["created_at", "request_id", "removal_cancelled_at"],
     cancelled: ["removal_cancelled_at", "removal_cancelled_by"],
+    verb: "remove",
+    cancel_verb: "cancel removal of",
     participle: "removed",
     children: "members",
 };
@@ -41,6 +45,8 @@ pub(crate) static ERASING: Mark = Mark {
     unexported_by: "erasing_unexported_by",
     seen: &["request_id", "disabled_at"],
     cancelled: ["disabled_at", "disabled_by"],
+    verb: "erase",
+    cancel_verb: "cancel erasure of",
     participle: "erased",
     children: "records",
 };

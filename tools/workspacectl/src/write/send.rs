@@ -1,16 +1,14 @@
 //! Sends writes.
 
-use std::error::Error;
-
 use anyhow::Result;
 use aws_sdk_dynamodb::{
-    error::{ProvideErrorMetadata, SdkError},
+    operation::put_item::PutItemError,
     types::{
-        ConditionCheck, Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure,
-        TransactWriteItem, Update, error::ConditionalCheckFailedException,
+        ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
     },
 };
 use workspace_management::store::{Item, failed_conditions};
+use workspace_records::kinds::HISTORY;
 
 use super::{Change, Outcome, Refusal, Write};
 use crate::{deployment::Deployment, errors::RequestResultExt as _, record::Record};
@@ -18,117 +16,70 @@ use crate::{deployment::Deployment, errors::RequestResultExt as _, record::Recor
 /// The maximum number of writes in a transaction.
 pub(crate) const MAX_WRITES: usize = 100;
 
-/// Sends one write.
-pub(crate) async fn send(deployment: &Deployment, write: Write) -> Result<Outcome> {
-    match &write.change {
-        Change::Check => transact(deployment, vec![write]).await,
-        Change::Put(item) => write.send_put(deployment, item).await,
-        Change::Update(_) => write.send_update(deployment).await,
-        Change::Delete => write.send_delete(deployment).await,
-    }
-}
-
 /// Sends 1 to [`MAX_WRITES`] writes as one transaction. If a condition fails, nothing is written.
-pub(crate) async fn transact(deployment: &Deployment, writes: Vec<Write>) -> Result<Outcome> {
+pub(super) async fn transact(deployment: &Deployment, writes: Vec<Write>) -> Result<Outcome> {
     let mut actions = Vec::new();
     for write in &writes {
         actions.push(write.to_action(deployment)?);
     }
     let request = deployment.dynamodb.transact_write_items();
     let Err(error) = request.set_transact_items(Some(actions)).send().await else {
-        return Ok(Outcome::Done(None));
+        return Ok(Outcome::Done);
     };
     let failed = error.as_service_error().map(failed_conditions);
-    match failed.unwrap_or_default().into_iter().next() {
+    let failed = failed.unwrap_or_default();
+    // An entry has a random id. If it exists, an earlier attempt has succeeded, whose response was
+    // lost.
+    if failed
+        .iter()
+        .any(|failed| writes[failed.index].record.key.table() == HISTORY)
+    {
+        return Ok(Outcome::Done);
+    }
+    match failed.into_iter().next() {
         Some(failed) => writes[failed.index].refused(failed.existing),
         None => {
-            let last = writes.last().map(|write| write.description(deployment));
-            let message = format!("cannot write {}", last.unwrap_or_default());
+            let is_change = |write: &&Write| !matches!(write.change, Change::Check);
+            let first = writes.iter().find(is_change);
+            let description = first.map(|write| write.description(deployment));
+            let message = format!("cannot write {}", description.unwrap_or_default());
             Err(error).request_context(deployment, message)
         }
     }
 }
 
+/// Stores a record with one request, at half the cost of a transaction.
+pub(super) async fn put(deployment: &Deployment, record: Record) -> Result<Outcome> {
+    let write = Write::put(record);
+    let rendered = write.render();
+    let result = deployment
+        .dynamodb
+        .put_item()
+        .table_name(deployment.table_name(write.record.key.table()))
+        .set_item(Some(write.result().item))
+        .set_condition_expression(rendered.condition)
+        .set_expression_attribute_names(rendered.names)
+        .return_values_on_condition_check_failure(ALL_OLD)
+        .send()
+        .await;
+    if let Err(error) = &result
+        && let Some(PutItemError::ConditionalCheckFailedException(failure)) =
+            error.as_service_error()
+    {
+        return write.refused(failure.item.clone().unwrap_or_default());
+    }
+    let message = format!("cannot store {}", write.description(deployment));
+    result.request_context(deployment, message)?;
+    Ok(Outcome::Done)
+}
+
 const ALL_OLD: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
 
 impl Write {
-    async fn send_put(&self, deployment: &Deployment, item: &Item) -> Result<Outcome> {
-        let rendered = self.render();
-        let put = deployment.dynamodb.put_item();
-        let result = put
-            .table_name(deployment.table_name(self.key.table()))
-            .set_item(Some(item.clone()))
-            .set_condition_expression(rendered.condition)
-            .set_expression_attribute_names(rendered.names)
-            .set_expression_attribute_values(rendered.values)
-            .return_values_on_condition_check_failure(ALL_OLD)
-            .send()
-            .await;
-        self.outcome(deployment, "store", result.map(|_| None))
-    }
-
-    async fn send_update(&self, deployment: &Deployment) -> Result<Outcome> {
-        let rendered = self.render();
-        let update = deployment.dynamodb.update_item();
-        let result = update
-            .table_name(deployment.table_name(self.key.table()))
-            .set_key(Some(self.key.to_item()))
-            .set_update_expression(rendered.update)
-            .set_condition_expression(rendered.condition)
-            .set_expression_attribute_names(rendered.names)
-            .set_expression_attribute_values(rendered.values)
-            .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ALL_OLD)
-            .send()
-            .await;
-        self.outcome(
-            deployment,
-            "update",
-            result.map(|updated| updated.attributes),
-        )
-    }
-
-    async fn send_delete(&self, deployment: &Deployment) -> Result<Outcome> {
-        let rendered = self.render();
-        let delete = deployment.dynamodb.delete_item();
-        let result = delete
-            .table_name(deployment.table_name(self.key.table()))
-            .set_key(Some(self.key.to_item()))
-            .set_condition_expression(rendered.condition)
-            .set_expression_attribute_names(rendered.names)
-            .set_expression_attribute_values(rendered.values)
-            .return_values_on_condition_check_failure(ALL_OLD)
-            .send()
-            .await;
-        self.outcome(deployment, "delete", result.map(|_| None))
-    }
-
     /// The record as messages name it, such as `acme#apollo docs in TeamsTable`.
     fn description(&self, deployment: &Deployment) -> String {
-        let table_name = deployment.table_name(self.key.table());
-        format!("{} in {table_name}", self.key.values().join(" "))
-    }
-
-    /// The outcome of sending this write by itself.
-    fn outcome<E>(
-        &self,
-        deployment: &Deployment,
-        verb: &str,
-        result: Result<Option<Item>, SdkError<E>>,
-    ) -> Result<Outcome>
-    where
-        E: ProvideErrorMetadata + Error + Send + Sync + 'static,
-    {
-        if let Err(error) = &result
-            && let Some(cause) = error.as_service_error().and_then(Error::source)
-            && let Some(failure) = cause.downcast_ref::<ConditionalCheckFailedException>()
-        {
-            return self.refused(failure.item.clone().unwrap_or_default());
-        }
-        let message = format!("cannot {verb} {}", self.description(deployment));
-        let item = result.request_context(deployment, message)?;
-        let record = item.map(|item| Record::new(self.key.table(), item));
-        Ok(Outcome::Done(record.transpose()?))
+        let table_name = deployment.table_name(self.record.key.table());
+        format!("{} in {table_name}", self.record.key.values().join(" "))
     }
 
     /// The outcome if a condition failed. `existing` is empty if there is no record.
@@ -136,7 +87,7 @@ impl Write {
         let existing = if existing.is_empty() {
             None
         } else {
-            Some(Record::new(self.key.table(), existing)?)
+            Some(Record::new(self.record.key.table(), existing)?)
         };
         let reason = self.refusal.clone();
         Ok(Outcome::Refused(Refusal { reason, existing }))
@@ -144,8 +95,8 @@ impl Write {
 
     /// The write as a part of a transaction.
     fn to_action(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
-        let table_name = deployment.table_name(self.key.table());
-        let key = self.key.to_item();
+        let table_name = deployment.table_name(self.record.key.table());
+        let key = self.record.key.to_item();
         let rendered = self.render();
         let action = TransactWriteItem::builder();
         let action = match &self.change {
@@ -187,6 +138,7 @@ impl Write {
                     .set_condition_expression(rendered.condition)
                     .set_expression_attribute_names(rendered.names)
                     .set_expression_attribute_values(rendered.values)
+                    .return_values_on_condition_check_failure(ALL_OLD)
                     .build()?,
             ),
         };

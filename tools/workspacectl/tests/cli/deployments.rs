@@ -17,7 +17,7 @@ use rustls::{
 };
 use serde_json::Value;
 use tempfile::TempDir;
-use workspace_management::records::Table;
+use workspace_records::kinds::ALL_TABLES;
 
 use crate::{
     AWS, ROOTS, assert_exits_with, network::Network, on_stack, server::Server, text, unused_url,
@@ -31,8 +31,9 @@ const REGION: (&str, &str) = AWS[0];
 
 /// The variables that name the tables of a stack.
 fn tables() -> Vec<(&'static str, &'static str)> {
-    let name = |table: &Table| (table.env_variable, table.logical_id);
-    Table::ALL.iter().map(name).collect()
+    ALL_TABLES
+        .map(|table| (table.env_variable, table.logical_id))
+        .into()
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn env_prints_the_variables_for_the_tables_and_names_the_settings_that_it_cannot
     let mut command = workspacectl("env --json");
     let output = command.envs(tables()).envs([REGION]).output().unwrap();
     let variables: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(variables.as_object().unwrap().len(), Table::ALL.len());
+    assert_eq!(variables.as_object().unwrap().len(), tables().len());
 }
 
 /// Writes the configuration file of AWS in a new home folder.

@@ -16,6 +16,7 @@ use test_support::{
 };
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operations::Operation, records::Table};
+use workspace_records::kinds::ALL_TABLES;
 
 use crate::{
     AWS, assert_usage_error, network::Network, new_file, on_stack, server::Server, unused_url,
@@ -77,7 +78,7 @@ fn a_local_service_passes_every_check() {
     let output = server.output(&format!("doctor --json --url {}", server.url));
 
     let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(checks.len(), Table::ALL.len() + 2);
+    assert_eq!(checks.len(), ALL_TABLES.len() + 2);
     let is_ok = |check: &Value| check["status"] == "ok";
     assert!(checks.iter().all(is_ok), "{checks:?}");
     find(&checks, &format!("API {}", server.url));
@@ -227,7 +228,7 @@ fn problems_with_key(network: &Network) -> Vec<Value> {
     let mut doctor = on_stack(&url, "doctor --json --retry 0");
     let output = doctor.env("WORKSPACECTL_DOCTOR_KEY", DEMO_KEY).output();
     let mut checks: Vec<Value> = serde_json::from_slice(&output.unwrap().stdout).unwrap();
-    assert_eq!(checks.len(), Table::ALL.len() + 5 + Operation::ALL.len());
+    assert_eq!(checks.len(), ALL_TABLES.len() + 5 + Operation::ALL.len());
     checks.retain(|check| check["status"] != "ok");
     checks
 }
@@ -313,7 +314,7 @@ fn a_key_is_used_without_the_white_space_around_it() {
         ];
         for output in outputs {
             let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-            let count = Table::ALL.len() + 2 + Operation::ALL.len();
+            let count = ALL_TABLES.len() + 2 + Operation::ALL.len();
             assert_eq!(checks.len(), count, "{checks:?}");
             assert!(output.status.success(), "{text:?}: {checks:?}");
         }

@@ -110,7 +110,7 @@ fn a_lost_response_is_no_failure() {
         Phase::AfterExecution,
     );
     let url = network.listen(move |request| {
-        let is_lost = request.action == "UpdateItem" && !was_lost.swap(true, Ordering::Relaxed);
+        let is_lost = request.writes("Update") && !was_lost.swap(true, Ordering::Relaxed);
         is_lost.then_some(lost)
     });
     let output = on_stack(&url, RENAME).output().unwrap();

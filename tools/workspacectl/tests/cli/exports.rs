@@ -73,16 +73,13 @@ fn an_export_fails_if_a_run_without_one_has_begun_to_delete() {
     let (folder, file) = new_file();
     let remove = "remove team --org acme --project apollo docs --yes --wait 0";
     let output = network.hooked_output(&format!("{remove} --export {file}"), move |request| {
-        // The mark is the first update, and the second one says that the run begins to delete.
-        if request.action == "UpdateItem" && request.number > 1 {
+        if request.body.to_string().contains("removing_deleting_at") {
             let twin = twin.clone();
             let run = move || {
-                twin.hooked_output(remove, |request| {
-                    (request.action == "DeleteItem").then_some(DENIED)
-                })
+                twin.hooked_output(remove, |request| request.writes("Delete").then_some(DENIED))
             };
             let other = thread::spawn(run).join().unwrap();
-            assert_fails(&other, "cannot delete");
+            assert_fails(&other, "cannot write");
         }
         None
     });

@@ -2,14 +2,15 @@
 //! its work. Each test kills a command at each of its requests, before and after DynamoDB handles
 //! the request.
 
-use std::{fs, process::Output};
+use std::{collections::BTreeMap, fs, process::Output};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use test_support::{
     faults::Phase,
     fixtures::{self, key_record},
 };
 use workspace_management::{api_key::ApiKey, records::Table};
+use workspace_records::{kinds::HISTORY, schemas};
 
 use crate::{network::Network, text};
 
@@ -54,6 +55,7 @@ fn kill_everywhere(line: &str, prepare: fn() -> Network, check: impl Fn(&Network
         let mut is_killed = false;
         for phase in [Phase::AfterExecution, Phase::BeforeExecution] {
             let network = prepare();
+            let before = records(&network);
             let folder = tempfile::tempdir().unwrap();
             let files = ["first", "second"].map(|name| folder.path().join(name));
             let lines = files
@@ -69,6 +71,7 @@ fn kill_everywhere(line: &str, prepare: fn() -> Network, check: impl Fn(&Network
                 second,
             };
             check(&network, &runs);
+            assert_complete_history(&before, &network);
         }
         if !is_killed {
             break;
@@ -78,8 +81,74 @@ fn kill_everywhere(line: &str, prepare: fn() -> Network, check: impl Fn(&Network
     assert!(requests > 1, "{line}: {requests} requests");
 }
 
+/// The attributes of records, by the primary key.
+type Records = BTreeMap<String, Map<String, Value>>;
+
+/// All records, without secrets and marks.
+fn records(network: &Network) -> Records {
+    let mut records = Records::new();
+    for table in Table::ALL {
+        for mut record in network.dynamodb.records(*table) {
+            let record = record.as_object_mut().unwrap();
+            let key = table.primary_key_attributes.iter();
+            let key: Value = key.map(|name| (*name, record.remove(*name))).collect();
+            record.retain(|name, _| {
+                !["secret_sha256", "last_four"].contains(&&**name)
+                    && !name.starts_with("removing_")
+                    && !name.starts_with("erasing_")
+            });
+            records.insert(key.to_string(), record.clone());
+        }
+    }
+    records
+}
+
+/// Asserts that each change has its entry and each entry its change: the entries of single changes
+/// turn the earlier records into the present ones. An entry of a long change allows all changes of
+/// its record and of what is in it.
+fn assert_complete_history(before: &Records, network: &Network) {
+    let mut replayed = before.clone();
+    let mut after = records(network);
+    let mut entries = network.dynamodb.records(HISTORY);
+    entries.sort_by_key(|entry| entry["entry_id"].to_string());
+    for entry in &entries {
+        assert_eq!(schemas::errors(HISTORY, entry), [""; 0]);
+        let key = &entry["key"];
+        if entry["phase"].is_string() {
+            let parts = [&key["project"], &key["team_id"], &key["org_id"]];
+            let parts: Vec<_> = parts.into_iter().filter_map(Value::as_str).collect();
+            let is_outside = |record: &String| !record.contains(&parts.join("#"));
+            let is_different = |record: &String| *record != key.to_string();
+            replayed.retain(|record, _| is_outside(record) && is_different(record));
+            after.retain(|record, _| is_outside(record) && is_different(record));
+            continue;
+        }
+        let record = replayed.entry(key.to_string()).or_default();
+        for (name, value) in entry["before"].as_object().unwrap() {
+            assert_eq!(record.remove(name).as_ref(), Some(value), "{entry}");
+        }
+        record.extend(entry["after"].as_object().unwrap().clone());
+    }
+    replayed.retain(|_, record| !record.is_empty());
+    assert_eq!(replayed, after, "{entries:#?}");
+}
+
 fn with_team() -> Network {
     Network::with_team(&USERS)
+}
+
+#[test]
+fn a_change_of_one_record() {
+    for line in [
+        "edit team --org acme --project apollo docs --name Manuals --yes",
+        "keys create --org acme",
+        "keys revoke --all --org acme --yes",
+        "orgs create globex",
+        "orgs disable acme --no-wait",
+        "remove member --org acme --project apollo --team docs ada",
+    ] {
+        kill_everywhere(line, with_keys, |_, _| {});
+    }
 }
 
 #[test]
@@ -135,6 +204,9 @@ fn an_erasure() {
         for table in Table::ALL {
             assert!(network.dynamodb.records(*table).is_empty());
         }
+        let entries = network.dynamodb.records(HISTORY);
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        assert_eq!(entries[0]["phase"], "end");
         runs.assert_exported(&["Docs", "ada", "grace", "zoe"]);
     });
 }
@@ -157,17 +229,9 @@ fn a_restore() {
 /// Each new key was printed, or the next run names it.
 #[test]
 fn a_rotation() {
-    let prepare = || {
-        let network = Network::with_team(&[""; 0]);
-        for key in keys() {
-            let record = key_record(&key, "acme", "");
-            network.dynamodb.put(Table::API_KEYS, record);
-        }
-        network
-    };
     let [first, second] = keys().map(|key| key[4..16].to_owned());
     let line = format!("keys rotate {first} {second}");
-    kill_everywhere(&line, prepare, |network, runs| {
+    kill_everywhere(&line, with_keys, |network, runs| {
         let error = text(&runs.second.stderr);
         for key in network.dynamodb.records(Table::API_KEYS) {
             let id = key["key_id"].as_str().unwrap();
@@ -181,6 +245,15 @@ fn a_rotation() {
             assert!(!is_interrupted || error.contains(&end), "{id}: {error}");
         }
     });
+}
+
+fn with_keys() -> Network {
+    let network = with_team();
+    for key in keys() {
+        let record = key_record(&key, "acme", "");
+        network.dynamodb.put(Table::API_KEYS, record);
+    }
+    network
 }
 
 fn keys() -> [String; 2] {

@@ -22,6 +22,7 @@ use tokio::{net::TcpListener, runtime::Runtime};
 use workspace_local::{dynamodb::DynamoDb, gateway};
 use workspace_management::{auth::AnonymousAccess, records::Table, service::Service, store::Store};
 use workspace_records::{
+    kinds::{ALL_TABLES, HISTORY},
     local::{sdk_config, table_names},
     schemas,
 };
@@ -55,7 +56,10 @@ impl Stack {
         let topic = "arn:aws:sns:us-east-1:123456789012:stack-AlarmTopic";
         Self {
             variables: Table::ALL.iter().map(name).collect(),
-            outputs: BTreeMap::from([("AlarmTopicArn", topic.to_owned())]),
+            outputs: BTreeMap::from([
+                ("AlarmTopicArn", topic.to_owned()),
+                ("HistoryDays", "400".to_owned()),
+            ]),
             has_termination_protection: true,
             subscriptions: vec!["arn:aws:sns:us-east-1:123456789012:stack-AlarmTopic:1"],
         }
@@ -67,7 +71,7 @@ impl Network {
     pub(crate) fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let dynamodb = runtime.block_on(DynamoDb::with_tables()).unwrap();
-        for table in Table::ALL {
+        for table in ALL_TABLES {
             let update = dynamodb.client().update_table();
             let update = update.table_name(table.logical_id);
             let update = update.deletion_protection_enabled(true);
@@ -186,7 +190,7 @@ impl Network {
 
     /// Checks all records against their schemas.
     pub(crate) fn assert_valid_records(&self) {
-        for table in schemas::tables() {
+        for table in schemas::tables().chain([HISTORY]) {
             for record in self.dynamodb.records(table) {
                 assert_eq!(schemas::errors(table, &record), [""; 0]);
             }
@@ -225,6 +229,13 @@ impl Aws {
                 let response = json!({ "ContinuousBackupsDescription": backups });
                 return http_response(200, response.to_string());
             }
+            "DescribeTimeToLive" => {
+                let time_to_live = json!({
+                    "AttributeName": "expires_at", "TimeToLiveStatus": "ENABLED",
+                });
+                let response = json!({ "TimeToLiveDescription": time_to_live });
+                return http_response(200, response.to_string());
+            }
             _ if request.service == "dynamodb" => return request.send_to(&self.dynamodb),
             "GetFunctionConfiguration" => {
                 let environment = json!({ "Variables": stack.variables });
@@ -246,7 +257,7 @@ impl Aws {
                 list("Stacks", [stack])
             }
             "ListStackResources" => {
-                let tables = Table::ALL.iter().map(|table| table.logical_id);
+                let tables = ALL_TABLES.iter().map(|table| table.logical_id);
                 let resources = tables.chain(["Function"]).map(|id| {
                     format!(
                         "<LogicalResourceId>{id}</LogicalResourceId>\

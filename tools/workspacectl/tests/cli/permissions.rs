@@ -38,6 +38,7 @@ const READS: &[&str] = &[
     "orgs export acme --out NEW",
     "orgs list",
     "orgs show acme",
+    "history --org acme",
     "restore --from EXPORT --dry-run",
 ];
 
@@ -73,6 +74,23 @@ fn granted(policy: &str) -> BTreeSet<String> {
     let statements = policy["Statement"].as_sequence().unwrap().iter();
     let id = |statement: &yaml_serde::Value| statement["Sid"].as_str().unwrap().to_owned();
     iam::granted(statements.filter(|it| id(it).starts_with("Workspacectl")))
+}
+
+/// Whether a statement forbids a request. Statements with a condition allow transactions.
+fn is_forbidden(request: &Request) -> bool {
+    let template = include_str!("../../../../deploy/operators.yaml");
+    let template: yaml_serde::Value = yaml_serde::from_str(template).unwrap();
+    let policy = &template["Resources"]["Operate"]["Properties"]["PolicyDocument"];
+    let statements = policy["Statement"].as_sequence().unwrap().iter();
+    let denying = statements.filter(|statement| statement["Effect"] == "Deny");
+    let applicable = denying.filter(|statement| {
+        statement.get("Condition").is_none() || request.action != "TransactWriteItems"
+    });
+    let forbidden = iam::listed(applicable);
+    let needed = iam::needed(request, |table, _| {
+        format!("table/${{OperatedStack}}-{table}-*")
+    });
+    !needed.is_disjoint(&forbidden)
 }
 
 /// The permissions that a request needs.
@@ -111,6 +129,17 @@ fn every_command_is_in_a_policy() {
 }
 
 #[test]
+fn the_history_is_neither_changed_nor_written_alone() {
+    let history = |action| Request::new(action, json!({ "TableName": "HistoryTable" }));
+    for action in ["PutItem", "UpdateItem", "DeleteItem"] {
+        assert!(is_forbidden(&history(action)), "{action}");
+    }
+    assert!(!is_forbidden(&history("Query")));
+    let teams = Request::new("DeleteItem", json!({ "TableName": "TeamsTable" }));
+    assert!(!is_forbidden(&teams));
+}
+
+#[test]
 fn the_policies_have_exactly_the_permissions_that_commands_need() {
     let network = Network::with_api();
     let records = records();
@@ -136,7 +165,8 @@ fn run(network: &Network, line: &str, permissions: BTreeSet<String>) -> Vec<Stri
     let (sender, used) = mpsc::channel();
     let url = network.listen(move |request| {
         let needed = needed(request);
-        let is_denied = !needed.is_subset(&permissions);
+        let is_forbidden = request.service == "dynamodb" && is_forbidden(request);
+        let is_denied = !needed.is_subset(&permissions) || is_forbidden;
         sender.send(needed).unwrap();
         is_denied.then_some(DENIED)
     });

@@ -63,9 +63,7 @@ fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() 
         "remove team --org acme --project apollo docs --yes --wait 0",
         "orgs erase acme --without-export --yes --wait 0",
     ] {
-        network.hooked_output(line, |request| {
-            (request.action == "TransactWriteItems").then_some(DENIED)
-        });
+        network.hooked_output(line, |request| request.writes("Delete").then_some(DENIED));
     }
     for table in [Table::ORGANIZATIONS, Table::TEAMS] {
         let record = network.dynamodb.records(table).remove(0);

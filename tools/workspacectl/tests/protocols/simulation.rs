@@ -176,19 +176,30 @@ impl World {
     }
 
     /// The deployment as an operator reaches it. Attempts time out early, so that late requests are
-    /// retried.
+    /// retried: so often that a command never fails, unless it should.
     fn deployment(&self, rng: &mut Rng) -> Deployment {
-        self.observed_deployment(rng).0
+        self.observed_deployment(rng, 30).0
+    }
+
+    /// The deployment for a run that may be killed. In half of the runs before the fourth, commands
+    /// soon give up, so that their last write can be executed after they have ended. DynamoDB ignores
+    /// a late attempt only after a successful attempt of the same run.
+    fn deployment_of_run(&self, run: usize, rng: &mut Rng) -> Deployment {
+        let attempts = attempts_of_run(run, rng);
+        self.observed_deployment(rng, attempts).0
     }
 
     /// A deployment, and when its requests that read an index were sent.
-    fn observed_deployment(&self, rng: &mut Rng) -> (Deployment, Arc<Mutex<Vec<Instant>>>) {
+    fn observed_deployment(
+        &self,
+        rng: &mut Rng,
+        max_attempts: u32,
+    ) -> (Deployment, Arc<Mutex<Vec<Instant>>>) {
         let network = Network::new(&self.tables, rng, faults(self.weakness));
         let index_reads = network.index_reads.clone();
         let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(3));
         let config = simulation::config(network)
-            // So many that a command never fails, unless it should.
-            .retry_config(RetryConfig::standard().with_max_attempts(30))
+            .retry_config(RetryConfig::standard().with_max_attempts(max_attempts))
             .timeout_config(timeouts.build())
             .retry_classifier(AdditionalRetryClassifier);
         let mut deployment = Deployment::local_service("http://dynamodb").expect("a client");
@@ -253,7 +264,14 @@ fn run_by(number: usize) -> Run {
     Run {
         id: format!("{number:016x}"),
         operator: format!("operator-{number}"),
+        reason: None,
+        history_days: 400,
     }
+}
+
+/// The maximum number of attempts of a request in a run of a command.
+fn attempts_of_run(run: usize, rng: &mut Rng) -> u32 {
+    if run < 3 && rng.bool() { 2 } else { 30 }
 }
 
 /// The time after which a run of a command is killed. The fourth run gets more time than it needs.

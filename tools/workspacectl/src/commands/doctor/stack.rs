@@ -5,7 +5,10 @@ use aws_sdk_cloudformation::types::Stack as StackDescription;
 use workspace_management::{records::Table, store::TableNames};
 
 use super::{CheckResult, Status};
-use crate::{deployment::Stack, errors::RequestResultExt as _};
+use crate::{
+    deployment::{Stack, output_value},
+    errors::RequestResultExt as _,
+};
 
 /// Checks a stack. Also returns the URL of its API, or `None` if the stack cannot be read.
 pub(super) async fn check(
@@ -30,14 +33,6 @@ pub(super) async fn check(
     let recipients_result = check_recipients(stack, topic_arn).await;
     results.push(CheckResult::optional("Alarm recipients", recipients_result));
     (results, output_value(&description, "ApiUrl"))
-}
-
-fn output_value(description: &StackDescription, key: &str) -> Option<String> {
-    let output = description
-        .outputs()
-        .iter()
-        .find(|output| output.output_key() == Some(key))?;
-    output.output_value.clone()
 }
 
 /// Checks that the environment variables of the function name the tables of its stack. Requests

@@ -1,16 +1,21 @@
 //! Checks the tables.
 
 use anyhow::{Context as _, Result, ensure};
-use aws_sdk_dynamodb::types::{BillingMode, StreamSpecification, TableDescription, TableStatus};
+use aws_sdk_dynamodb::types::{
+    BillingMode, StreamSpecification, TableDescription, TableStatus, TimeToLiveStatus,
+};
 use workspace_management::records::Table;
-use workspace_records::tables::TableDeclaration;
+use workspace_records::{kinds::HISTORY, tables::TableDeclaration};
 
 use super::Status;
 use crate::{deployment::Deployment, errors::RequestResultExt as _, text::pluralize};
 
 /// Checks that a table matches the template.
-pub(super) async fn check(table: Table, deployment: &Deployment) -> Result<Status> {
-    let table_name = deployment.table_name(table);
+pub(super) async fn check(
+    table: Table,
+    table_name: &str,
+    deployment: &Deployment,
+) -> Result<Status> {
     let response = deployment
         .dynamodb
         .describe_table()
@@ -38,11 +43,30 @@ pub(super) async fn check(table: Table, deployment: &Deployment) -> Result<Statu
         if recovery.is_none_or(|status| status.as_str() != "ENABLED") {
             problems.push("point-in-time recovery is off".to_owned());
         }
+        if table == HISTORY {
+            problems.extend(time_to_live_problem(table_name, deployment).await?);
+        }
     }
     ensure!(problems.is_empty(), problems.join("; "));
     let count = description.item_count.unwrap_or_default();
     let detail = format!("about {}", pluralize(count, "record"));
     Ok(Status::Passed(detail))
+}
+
+/// What is wrong with the time to live of the history.
+async fn time_to_live_problem(table_name: &str, deployment: &Deployment) -> Result<Option<String>> {
+    let request = deployment.dynamodb.describe_time_to_live();
+    let result = request.table_name(table_name).send().await;
+    let response = result.request_context(deployment, "cannot describe the time to live")?;
+    let status = response
+        .time_to_live_description
+        .filter(|it| it.attribute_name.as_deref() == Some("expires_at"))
+        .and_then(|it| it.time_to_live_status);
+    let is_on = matches!(
+        status,
+        Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling)
+    );
+    Ok((!is_on).then(|| "its entries do not expire: the time to live is off".to_owned()))
 }
 
 /// How a table differs from its declaration.

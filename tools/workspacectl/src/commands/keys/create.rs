@@ -8,7 +8,10 @@ use super::{
     key_arguments::{Expiry, parse_expiry, parse_label},
     new_key::{KeyRequest, NewKey, check_can_print},
 };
-use crate::{arguments::parse_identifier, context::GlobalOptions};
+use crate::{
+    arguments::parse_identifier,
+    context::{GlobalOptions, ReasonArgs},
+};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -32,12 +35,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "OPERATIONS", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(Operation::ALL.iter().map(|operation| operation.name())))]
     allow: Option<Vec<String>>,
+    #[command(flatten)]
+    reason: ReasonArgs,
 }
 
 pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     check_can_print()?;
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(args.reason).await?;
     let request = KeyRequest {
         org: args.org,
         label: args.label,

@@ -97,7 +97,8 @@ impl NewKey {
         record.lifetime_seconds = lifetime.map(|lifetime| lifetime.as_secs());
         record.predecessor_id = old_key.map(|old_key| old_key.fields.key_id.clone());
         let stored =
-            key_record::insert_and_link_old(deployment, &record, registration_id, old_key).await?;
+            key_record::insert_and_link_old(deployment, run, &record, registration_id, old_key)
+                .await?;
         Ok(Self {
             key,
             stored: stored.parse()?,
@@ -124,7 +125,7 @@ impl NewKey {
         };
         if let Err(error) = print_or_fail_on_closed_pipe(&text) {
             let id = &self.stored.fields.key_id;
-            let result = key_record::revoke(&context.deployment, id, run).await;
+            let result = key_record::revoke(&context.deployment, &self.stored.record, run).await;
             result.with_context(|| {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
             })?;

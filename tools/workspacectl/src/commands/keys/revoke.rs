@@ -7,7 +7,7 @@ use workspace_management::{records::Table, store::MAX_CACHE_TTL};
 use super::key_arguments::read_key_ids;
 use crate::{
     arguments::parse_identifier,
-    context::{Context, GlobalOptions, Run},
+    context::{Context, GlobalOptions, ReasonArgs, Run},
     key_record,
     message::print_message,
     organization,
@@ -39,20 +39,26 @@ pub(crate) struct Args {
     /// The organization, for --all
     #[arg(long, requires = "all", value_parser = parse_identifier)]
     org: Option<String>,
+    #[command(flatten)]
+    reason: ReasonArgs,
 }
 
 pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     match &args.org {
         // With `--all`, which requires `--org`.
-        Some(org) => revoke_all(org, options).await,
-        None => revoke_listed(&args.keys_or_ids, options).await,
+        Some(org) => revoke_all(org, args.reason, options).await,
+        None => revoke_listed(&args.keys_or_ids, args.reason, options).await,
     }
 }
 
-async fn revoke_listed(keys_or_ids: &[String], options: GlobalOptions) -> Result<()> {
+async fn revoke_listed(
+    keys_or_ids: &[String],
+    reason: ReasonArgs,
+    options: GlobalOptions,
+) -> Result<()> {
     let ids = read_key_ids(keys_or_ids)?;
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(reason).await?;
     let records = key_record::require(&context.deployment, &ids).await?;
     let revoked = revoke_keys(&context, &run, records).await?;
     print_json_or_text(&json!(revoked), &ids.join("\n"), &context.options)
@@ -60,10 +66,10 @@ async fn revoke_listed(keys_or_ids: &[String], options: GlobalOptions) -> Result
 
 /// Reads the whole table once and revokes the keys of an organization. Can miss a key that is
 /// created at the same time, unless the organization is disabled.
-async fn revoke_all(org: &str, options: GlobalOptions) -> Result<()> {
+async fn revoke_all(org: &str, reason: ReasonArgs, options: GlobalOptions) -> Result<()> {
     options.check_can_confirm()?;
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(reason).await?;
     let organization = organization::require(&context.deployment, org).await?;
     if organization.fields.is_enabled() {
         print_message(&format!(
@@ -95,7 +101,7 @@ async fn revoke_keys(context: &Context, run: &Run, keys: Vec<Record>) -> Result<
         } else {
             new_count += 1;
         }
-        let revoked_record = key_record::revoke(&context.deployment, &id, run)
+        let revoked_record = key_record::revoke(&context.deployment, &key, run)
             .await
             .context("not all keys were revoked: run the command again")?;
         revoked.push(key_record::to_output(&revoked_record));

@@ -17,14 +17,14 @@ use super::{
     new_key::{KeyRequest, NewKey, check_can_print},
 };
 use crate::{
-    context::{Context, GlobalOptions, Run},
+    context::{Context, GlobalOptions, ReasonArgs, Run},
     deployment::Deployment,
     key_record,
     output::JsonArray,
     read,
     record::Stored,
     text::humanize,
-    write::{Write, send, set},
+    write::{Write, change, set},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -44,13 +44,15 @@ pub(crate) struct Args {
     /// how long the old key was issued [default: the same lifetime as the old key]
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
+    #[command(flatten)]
+    reason: ReasonArgs,
 }
 
 pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     let ids = read_key_ids(&args.key_args.keys_or_ids)?;
     check_can_print()?;
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(args.reason).await?;
     let mut keys_to_rotate = Vec::new();
     let mut already_replaced_messages = Vec::new();
     for record in key_record::require(&context.deployment, &ids).await? {
@@ -154,7 +156,7 @@ async fn rotate(
         .await
         .with_context(|| format!("cannot replace the key {id}"))?;
     new_key.print_or_revoke(context, run, Some(array)).await?;
-    schedule_expiry(context, run, &old_key.fields, &new_key, overlap)
+    schedule_expiry(context, run, old_key, &new_key, overlap)
         .await
         .with_context(|| format!("both keys are valid: revoke {id} when clients use the new key"))
 }
@@ -163,14 +165,14 @@ async fn rotate(
 async fn schedule_expiry(
     context: &Context,
     run: &Run,
-    old_key: &ApiKeyRecord,
+    old_key: &Stored<ApiKeyRecord>,
     new_key: &NewKey,
     overlap: Duration,
 ) -> Result<()> {
-    let id = &old_key.key_id;
+    let id = &old_key.fields.key_id;
     let now = SystemTime::now();
     let mut expires_at = now + overlap;
-    if let Some(current) = &old_key.expires_at {
+    if let Some(current) = &old_key.fields.expires_at {
         expires_at = expires_at.min(humantime::parse_rfc3339(current)?);
     }
     let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
@@ -179,10 +181,11 @@ async fn schedule_expiry(
         set("replaced_at", timestamp(now)),
         set("replaced_by_operator", &run.operator),
     ];
-    let write = Write::update(&key_record::key(id), assignments)
+    let write = Write::update(&old_key.record, assignments)
         .if_equal("replaced_by", &new_key.stored.fields.key_id)
         .or_say(format!("another command has changed the key {id}"));
-    send(&context.deployment, write).await?.done()?;
+    let outcome = change(&context.deployment, run, "rotate", vec![write]).await?;
+    outcome.done()?;
     context.report(&format!(
         "the old key {id} is valid until {expires_at}. For up to {} longer, the function can accept it if it has cached it",
         humanize(MAX_CACHE_TTL)

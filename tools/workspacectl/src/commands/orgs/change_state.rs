@@ -4,20 +4,20 @@
 
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use workspace_management::{
     records::{Organization, OrganizationState},
     store::{MAX_CACHE_TTL, timestamp},
 };
 
 use crate::{
-    context::{GlobalOptions, Run},
+    context::{GlobalOptions, ReasonArgs, Run},
     deployment::Deployment,
     organization,
     output::print_json_or_text,
     record::Stored,
     wait::{SAFE_WAIT, WaitArgs},
-    write::{Assignment, Outcome, Write, remove, send, set},
+    write::{Assignment, Outcome, Write, change, remove, set},
 };
 
 /// Whether to enable or disable an organization.
@@ -30,6 +30,14 @@ pub enum StateChange {
 }
 
 impl StateChange {
+    /// As the history names it.
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Enable => "enable",
+            Self::Disable => "disable",
+        }
+    }
+
     fn assignments(self, at: String, by: &str) -> Vec<Assignment> {
         match self {
             Self::Enable => vec![
@@ -48,10 +56,11 @@ pub(super) async fn execute(
     org: &str,
     change: StateChange,
     wait_args: Option<WaitArgs>,
+    reason: ReasonArgs,
     options: GlobalOptions,
 ) -> Result<()> {
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(reason).await?;
     let now = SystemTime::now();
     let organization = change_state(&context.deployment, &run, org, change, now).await?;
     let state = organization::state_name(organization.fields.state());
@@ -74,23 +83,23 @@ pub(super) async fn execute(
 }
 
 /// Enables or disables an organization and returns it. Fails if there is no such organization, if
-/// it is being erased and `change` is `Enable`, or if operators make different changes at the same
+/// it is being erased and `state_change` is `Enable`, or if operators make different changes at the same
 /// time.
 pub async fn change_state(
     deployment: &Deployment,
     run: &Run,
     org: &str,
-    change: StateChange,
+    state_change: StateChange,
     now: SystemTime,
 ) -> Result<Stored<Organization>> {
     let organization = organization::require(deployment, org).await?;
     let state = organization.fields.state();
-    if state == OrganizationState::BeingErased && change == StateChange::Enable {
+    if state == OrganizationState::BeingErased && state_change == StateChange::Enable {
         bail!(
             "the organization {org} is being erased: to stop that, run `workspacectl orgs erase {org} --cancel`"
         );
     }
-    let wanted = match change {
+    let wanted = match state_change {
         StateChange::Enable => OrganizationState::Enabled,
         StateChange::Disable => OrganizationState::Disabled,
     };
@@ -98,21 +107,17 @@ pub async fn change_state(
     if state == OrganizationState::BeingErased || state == wanted {
         return Ok(organization);
     }
-    let assignments = change.assignments(timestamp(now), &run.operator);
-    let write = Write::update(&organization.record.key, assignments)
+    let assignments = state_change.assignments(timestamp(now), &run.operator);
+    let write = Write::update(&organization.record, assignments)
         .if_missing("erasing_id")
         .if_unchanged(&organization.record, &["disabled_at", "enabled_at"])
         .or_say(format!("another operator changed the organization {org} at the same time: check with them, then run the command again"));
-    let refusal = match send(deployment, write).await? {
-        Outcome::Done(updated) => {
-            return updated
-                .context("DynamoDB did not return the organization")?
-                .parse();
-        }
+    let changed = write.result();
+    let refusal = match change(deployment, run, state_change.verb(), vec![write]).await? {
+        Outcome::Done => return changed.parse(),
         Outcome::Refused(refusal) => refusal,
     };
-    // An earlier attempt by this run may have succeeded even though its response was lost, or a
-    // different operator made the same change.
+    // A different operator may have made the same change.
     if let Some(existing) = &refusal.existing {
         let existing: Stored<Organization> = existing.clone().parse()?;
         if existing.fields.state() == wanted {

@@ -23,14 +23,14 @@ use workspace_management::{
 use crate::{
     arguments::parse_identifier,
     commands::restore::MAX_CLOCK_DIFFERENCE,
-    context::GlobalOptions,
+    context::{GlobalOptions, ReasonArgs},
     deployment::Deployment,
     errors::RequestResultExt as _,
     organization,
     output::print_json_or_text,
     record::{Record, Stored},
     text::humanize,
-    write::{Outcome, Write, send},
+    write::{Outcome, Write, change},
 };
 
 #[derive(Debug, clap::Args)]
@@ -42,12 +42,18 @@ pub(crate) struct Args {
     /// Also succeed if the organization is already registered. Its record does not change
     #[arg(long)]
     if_absent: bool,
+    #[command(flatten)]
+    reason: ReasonArgs,
 }
 
 pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
-    let Args { org, if_absent } = args;
+    let Args {
+        org,
+        if_absent,
+        reason,
+    } = args;
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(reason).await?;
     check_clock(&context.deployment, &org).await?;
     let new_organization = Organization {
         org_id: org.clone(),
@@ -61,13 +67,12 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         serde_dynamo::to_item(new_organization)?,
     )?;
     // Never overwrites, so that two customers who choose the same id do not share an organization.
-    let record = match send(&context.deployment, Write::put(new_record.clone())).await? {
-        Outcome::Done(_) => new_record,
-        Outcome::Refused(refusal) => refusal.existing.unwrap_or(new_record),
+    let put = vec![Write::put(new_record.clone())];
+    let (record, is_new) = match change(&context.deployment, &run, "create", put).await? {
+        Outcome::Done => (new_record, true),
+        Outcome::Refused(refusal) => (refusal.existing.unwrap_or(new_record), false),
     };
     let organization: Stored<Organization> = record.parse()?;
-    // Also true if a retry finds the record that was stored by an earlier attempt.
-    let is_new = organization.fields.registration_id.as_ref() == Some(&run.id);
     ensure!(
         is_new || if_absent,
         "the organization {org} is already registered: choose a different id, or use --if-absent"

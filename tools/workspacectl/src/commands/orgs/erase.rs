@@ -9,16 +9,17 @@ use workspace_management::{
     records::{Organization, Table},
     store::timestamp,
 };
+use workspace_records::kinds::HISTORY;
 
 use crate::{
     arguments::{is_dash, parse_identifier},
-    context::{GlobalOptions, Run},
+    context::{GlobalOptions, ReasonArgs, Run},
     deployment::Deployment,
     export::{ExportWriter, check_export},
     marked_deletion::{self, DeletionOutcome, ERASING, MarkedDeletion, Parent},
     organization,
     output::print_json_or_text,
-    read::organization_scopes,
+    read::{Scope, organization_scopes},
     record::Stored,
     text::pluralize,
     wait::WaitArgs,
@@ -47,18 +48,20 @@ pub(crate) struct Args {
     cancel: bool,
     #[command(flatten)]
     wait_args: WaitArgs,
+    #[command(flatten)]
+    reason: ReasonArgs,
 }
 
 pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     if args.cancel {
-        return cancel(&args.org, options).await;
+        return cancel(&args.org, args.reason, options).await;
     }
     let Args { org, wait_args, .. } = &args;
     options.check_can_confirm()?;
     let path = args.export.as_deref();
     check_export(path)?;
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(args.reason.clone()).await?;
     let organization = organization::require(&context.deployment, org).await?;
     if organization.fields.is_enabled() {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
@@ -112,6 +115,7 @@ pub async fn erase(
     // The organization's own record is deleted last.
     let mut children = organization_scopes(org);
     children.retain(|scope| scope.table != Table::ORGANIZATIONS);
+    children.push(Scope::organization(HISTORY, org));
     let deletion = MarkedDeletion {
         deployment,
         run,
@@ -136,9 +140,9 @@ pub async fn erase(
     }
 }
 
-async fn cancel(org: &str, options: GlobalOptions) -> Result<()> {
+async fn cancel(org: &str, reason: ReasonArgs, options: GlobalOptions) -> Result<()> {
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(reason).await?;
     let organization = organization::require(&context.deployment, org).await?;
     let key = organization.record.key.to_string();
     let outcome =

@@ -16,7 +16,7 @@ use workspace_records::kinds::PrimaryKey;
 
 use super::{print_removed, remove, undo_sentence};
 use crate::{
-    context::GlobalOptions,
+    context::{GlobalOptions, ReasonArgs, Run},
     deployment::Deployment,
     export::ExportWriter,
     organization,
@@ -32,11 +32,12 @@ pub(super) async fn execute(
     org: &str,
     user: &str,
     export_path: Option<&Path>,
+    reason: ReasonArgs,
     options: GlobalOptions,
 ) -> Result<()> {
     options.check_can_confirm()?;
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(reason).await?;
     let deployment = &context.deployment;
     organization::require(deployment, org).await?;
     let mut found = Vec::new();
@@ -53,7 +54,8 @@ pub(super) async fn execute(
     let mut export = export_path.map(ExportWriter::create).transpose()?;
     let mut teams = BTreeSet::new();
     // What was removed is printed even if this fails.
-    let result = remove_from_all_teams(deployment, org, user, export.as_mut(), &mut teams).await;
+    let result =
+        remove_from_all_teams(deployment, &run, org, user, export.as_mut(), &mut teams).await;
     if teams.is_empty() {
         return result.and_then(|()| bail!("{user} is not in any team of {org}"));
     }
@@ -69,6 +71,7 @@ pub(super) async fn execute(
 /// membership changes at the same time, or the export cannot be written.
 pub async fn remove_from_all_teams(
     deployment: &Deployment,
+    run: &Run,
     org: &str,
     user: &str,
     mut export: Option<&mut ExportWriter>,
@@ -80,7 +83,7 @@ pub async fn remove_from_all_teams(
         }
         let mut removed_any = false;
         for member in Scope::user_in_index(org, user).read(deployment).await? {
-            let removed = remove(deployment, &member.key, export.as_deref_mut()).await?;
+            let removed = remove(deployment, run, &member.key, export.as_deref_mut()).await?;
             if removed.is_some() {
                 removed_any = true;
                 removed_teams.insert(team_of(&member.key));

@@ -10,7 +10,7 @@ use workspace_records::kinds::PrimaryKey;
 use super::{print_removed, undo_sentence};
 use crate::{
     arguments::{ProjectArgs, parse_identifier},
-    context::{Context, GlobalOptions, Run},
+    context::{Context, GlobalOptions, ReasonArgs, Run},
     deployment::Deployment,
     export::ExportWriter,
     marked_deletion::{self, DeletionOutcome, MarkedDeletion, Parent, REMOVING},
@@ -37,16 +37,17 @@ pub(crate) struct Args {
 pub(super) async fn execute(
     mut args: Args,
     export_path: Option<&Path>,
+    reason: ReasonArgs,
     options: GlobalOptions,
 ) -> Result<()> {
     args.teams.sort();
     args.teams.dedup();
     if args.cancel {
-        return cancel(&args, options).await;
+        return cancel(&args, reason, options).await;
     }
     options.check_can_confirm()?;
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(reason).await?;
     let (mut teams, mut errors) = find_teams(&context.deployment, &args).await?;
     ensure!(!teams.is_empty(), errors.join("; "));
     confirm(&args.project_args, &teams, export_path, &context)?;
@@ -188,9 +189,9 @@ pub async fn remove_teams(
     deletion.execute(teams).await
 }
 
-async fn cancel(args: &Args, options: GlobalOptions) -> Result<()> {
+async fn cancel(args: &Args, reason: ReasonArgs, options: GlobalOptions) -> Result<()> {
     let context = options.connect().await?;
-    let run = context.begin_run().await?;
+    let run = context.begin_run(reason).await?;
     let (teams, mut errors) = find_teams(&context.deployment, args).await?;
     let (mut cancelled, mut ids) = (Vec::new(), Vec::new());
     for Parent { record, .. } in teams {

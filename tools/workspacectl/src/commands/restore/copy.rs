@@ -1,7 +1,7 @@
 //! Copies records, several at a time, and reports the outcome of each copy.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, SystemTime},
 };
 
@@ -18,13 +18,13 @@ use workspace_records::{
 
 use super::{MAX_CLOCK_DIFFERENCE, source::Source};
 use crate::{
-    context::{Context, Run},
+    context::Context,
     organization,
     output::{JsonArray, print},
     read,
     record::Record,
     text::{escape, pluralize},
-    write::{self, Write, send},
+    write::{self, Ending, LongChange},
 };
 
 /// The maximum number of records that are copied at the same time.
@@ -38,7 +38,7 @@ const COPY_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) struct Restore<'a> {
     pub(super) context: &'a Context,
     /// `None` for a dry run.
-    pub(super) run: Option<Run>,
+    pub(super) change: Option<LongChange<'a>>,
     pub(super) source: Source,
 }
 
@@ -54,7 +54,7 @@ enum Outcome {
 }
 
 /// The number of records by outcome.
-#[derive(Default)]
+#[derive(Default, Clone, Copy)]
 struct Counts {
     copied: usize,
     existing: usize,
@@ -66,23 +66,25 @@ impl Restore<'_> {
     /// Copies all records and prints the outcomes.
     /// Fails if a record differs or was skipped.
     pub(super) async fn execute(&self) -> Result<()> {
-        let mut counts = Counts::default();
+        let mut counts = BTreeMap::new();
         let mut array = JsonArray::default();
         // The counts are printed even if this fails.
         let result = self.copy_all(&mut counts, &mut array).await;
-        let introduction = if self.run.is_none() {
+        let total = total(counts.values());
+        let introduction = if self.change.is_none() {
             "dry run, nothing was written. The result would be: "
         } else {
             ""
         };
         self.context.report(&format!(
             "{introduction}{} copied, {} exist, {} differ, {} skipped",
-            counts.copied, counts.existing, counts.different, counts.skipped
+            total.copied, total.existing, total.different, total.skipped
         ));
         let closed = array.close(&self.context.options);
         result?;
         closed?;
-        let not_restored = counts.different + counts.skipped;
+        self.end(&counts).await?;
+        let not_restored = total.different + total.skipped;
         if not_restored > 0 {
             let records_text = pluralize(not_restored, "record");
             bail!(
@@ -92,8 +94,35 @@ impl Restore<'_> {
         Ok(())
     }
 
-    /// Copies organizations and teams before the records that need them, and counts the outcomes.
-    async fn copy_all(&self, counts: &mut Counts, array: &mut JsonArray) -> Result<()> {
+    /// Stores the entries of the end.
+    async fn end(&self, counts: &BTreeMap<&str, Counts>) -> Result<()> {
+        let Some(change) = &self.change else {
+            return Ok(());
+        };
+        for (org, counts) in counts {
+            let ending = Ending {
+                record: &Record::empty(&organization::key(org)),
+                result: "done",
+                counts: BTreeMap::from([
+                    ("copied", counts.copied),
+                    ("existing", counts.existing),
+                    ("different", counts.different),
+                    ("skipped", counts.skipped),
+                ]),
+                key_ids: &[],
+            };
+            change.end(None, ending).await?.done()?;
+        }
+        Ok(())
+    }
+
+    /// Copies organizations and teams before the records that need them, and counts the outcomes by
+    /// organization.
+    async fn copy_all<'a>(
+        &'a self,
+        counts: &mut BTreeMap<&'a str, Counts>,
+        array: &mut JsonArray,
+    ) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
             let all_records = self.source.records.values();
@@ -104,6 +133,8 @@ impl Restore<'_> {
             });
             let mut copies = copies.buffered(CONCURRENCY);
             while let Some((record, outcome)) = copies.try_next().await? {
+                let org = record.text("org_id").unwrap_or_default();
+                let counts = counts.entry(org).or_default();
                 match outcome {
                     Outcome::Copied => counts.copied += 1,
                     Outcome::Exists => counts.existing += 1,
@@ -132,36 +163,14 @@ impl Restore<'_> {
         if let Some(reason) = self.skip_reason(record).await? {
             return Ok(Outcome::Skipped(reason));
         }
-        let existing = match &self.run {
-            Some(run) => self.insert(record.clone(), run).await?,
+        let existing = match &self.change {
+            Some(change) => insert(record.clone(), change).await?,
             None => read::find(&self.context.deployment, &record.key).await?,
         };
         Ok(match existing {
             Some(existing) => compare(record, &existing),
             None => Outcome::Copied,
         })
-    }
-
-    /// Inserts a record and its `restored_*` attributes, unless its primary key exists. Returns the
-    /// existing record, if there is one.
-    async fn insert(&self, mut record: Record, run: &Run) -> Result<Option<Record>> {
-        let restored_at = timestamp(SystemTime::now());
-        for (name, text) in [
-            ("restored_at", &restored_at),
-            ("restored_by", &run.operator),
-            ("restored_request_id", &run.id),
-        ] {
-            let value = AttributeValue::S(text.clone());
-            record.item.insert(name.to_owned(), value);
-        }
-        match send(&self.context.deployment, Write::put(record)).await? {
-            write::Outcome::Done(_) => Ok(None),
-            write::Outcome::Refused(refusal) => {
-                // A retry finds the record that was stored by an earlier attempt.
-                let existing = refusal.existing;
-                Ok(existing.filter(|record| record.text("restored_request_id") != Some(&run.id)))
-            }
-        }
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
@@ -203,7 +212,7 @@ impl Restore<'_> {
     /// Reads an organization or a team. A dry run also finds those that it would copy.
     async fn find_parent(&self, key: &PrimaryKey) -> Result<Option<Record>> {
         let existing = read::find(&self.context.deployment, key).await?;
-        if existing.is_some() || self.run.is_some() {
+        if existing.is_some() || self.change.is_some() {
             return Ok(existing);
         }
         Ok(self.source.records.get(key).cloned())
@@ -222,7 +231,7 @@ impl Restore<'_> {
             Outcome::Differs(attributes) => ("differs", Some(attributes)),
             Outcome::Skipped(reason) => ("skipped", Some(reason.to_owned())),
         };
-        if detail.is_none() && self.run.is_some() {
+        if detail.is_none() && self.change.is_some() {
             return Ok(());
         }
         let kind = Kind::of(key.table()).plural;
@@ -241,6 +250,41 @@ impl Restore<'_> {
         };
         print(&line)
     }
+}
+
+/// Inserts a record and its `restored_*` attributes, unless its primary key exists. Returns the
+/// existing record, if there is one.
+async fn insert(mut record: Record, change: &LongChange<'_>) -> Result<Option<Record>> {
+    let run = change.run();
+    let restored_at = timestamp(SystemTime::now());
+    for (name, text) in [
+        ("restored_at", &restored_at),
+        ("restored_by", &run.operator),
+        ("restored_request_id", &run.id),
+    ] {
+        let value = AttributeValue::S(text.clone());
+        record.item.insert(name.to_owned(), value);
+    }
+    match change.put(record).await? {
+        write::Outcome::Done => Ok(None),
+        write::Outcome::Refused(refusal) => {
+            // A retry finds the record that was stored by an earlier attempt.
+            let existing = refusal.existing;
+            Ok(existing.filter(|record| record.text("restored_request_id") != Some(&run.id)))
+        }
+    }
+}
+
+/// The sum of the counts.
+fn total<'a>(counts: impl IntoIterator<Item = &'a Counts>) -> Counts {
+    counts
+        .into_iter()
+        .fold(Counts::default(), |sum, counts| Counts {
+            copied: sum.copied + counts.copied,
+            existing: sum.existing + counts.existing,
+            different: sum.different + counts.different,
+            skipped: sum.skipped + counts.skipped,
+        })
 }
 
 /// The outcome for a record whose primary key exists.

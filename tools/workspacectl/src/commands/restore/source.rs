@@ -10,8 +10,7 @@ use serde_json::Value;
 use workspace_management::{records::Table, store::Item, values::trim};
 use workspace_records::{
     item::{primary_key_values, to_json},
-    kinds::Kind,
-    kinds::PrimaryKey,
+    kinds::{HISTORY, Kind, PrimaryKey},
     schemas,
 };
 
@@ -32,6 +31,8 @@ pub(super) struct Source {
     pub(super) parent_creation_ids: BTreeMap<PrimaryKey, String>,
     /// The number of matching API keys that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash_count: usize,
+    /// The number of entries of the history, which are left out.
+    pub(super) history_count: usize,
 }
 
 impl Source {
@@ -59,6 +60,10 @@ impl Source {
             let record = &line["record"];
             ensure!(record.is_object(), "{location} has no record: {ADVICE}");
             let item: Item = serde_dynamo::to_item(record)?;
+            if kind.table == HISTORY {
+                source.history_count += 1;
+                continue;
+            }
             if kind.table != Table::API_KEYS || item.contains_key("secret_sha256") {
                 source.add(&location, kind.table, item, filter)?;
             } else if filter.matches(kind.table, &item) {
@@ -130,13 +135,16 @@ impl Source {
         Ok(())
     }
 
+    /// The organizations of the records, sorted.
+    pub(super) fn orgs(&self) -> impl Iterator<Item = &str> {
+        let records = self.records.values();
+        let orgs: BTreeSet<&str> = records.filter_map(|it| it.text("org_id")).collect();
+        orgs.into_iter()
+    }
+
     /// Checks that the records belong to one organization, unless `--org` or `--all-orgs` is given.
     pub(super) fn check_single_org(&self, from: &str, filter: &RestoreFilter) -> Result<()> {
-        let orgs = self
-            .records
-            .values()
-            .filter_map(|record| record.text("org_id"));
-        let orgs: BTreeSet<&str> = orgs.collect();
+        let orgs: Vec<&str> = self.orgs().collect();
         if orgs.len() < 2 || filter.org.is_some() || filter.all_orgs {
             return Ok(());
         }

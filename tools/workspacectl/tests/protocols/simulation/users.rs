@@ -18,8 +18,8 @@ use workspacectl::commands::remove::{
 };
 
 use super::{
-    Attempt, MAX_LAG_OF_INDEXES, Request, Weakness, World, assert_breaks, assert_holds, join,
-    pause, run_by, teams::create_team,
+    Attempt, MAX_LAG_OF_INDEXES, Request, Weakness, World, assert_breaks, assert_holds,
+    attempts_of_run, join, pause, run_by, teams::create_team,
 };
 
 /// The organization and the user. `acme2` has a user with the same id.
@@ -73,12 +73,14 @@ async fn remove_user(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
     let mut completions = Vec::new();
     for _ in 0..4 {
         pause(&mut rng, 0..20).await;
-        let (deployment, index_reads) = world.observed_deployment(&mut rng);
+        let attempts = attempts_of_run(0, &mut rng);
+        let (deployment, index_reads) = world.observed_deployment(&mut rng, attempts);
+        let run = run_by(0);
         let began = Instant::now();
         let is_killed = rng.bool();
         let time = Duration::from_secs(if is_killed { rng.u64(0..12) } else { 400 });
         let mut removed = BTreeSet::new();
-        let command = remove_from_all_teams(&deployment, ORG, USER, None, &mut removed);
+        let command = remove_from_all_teams(&deployment, &run, ORG, USER, None, &mut removed);
         if let Ok(Ok(_)) = timeout(time, command).await {
             completions.push(Completion {
                 began,
@@ -187,8 +189,9 @@ async fn rerun_violations(world: &World, rng: &mut Rng) -> Vec<String> {
     };
     let mut expected = members();
     expected.retain(|member| !is_of_user(member));
-    let (deployment, mut teams) = (world.deployment(rng), BTreeSet::new());
-    let removed = remove_from_all_teams(&deployment, ORG, USER, None, &mut teams).await;
+    let (deployment, run) = (world.deployment(rng), run_by(1));
+    let mut teams = BTreeSet::new();
+    let removed = remove_from_all_teams(&deployment, &run, ORG, USER, None, &mut teams).await;
     let left = members();
     match left == expected {
         true if removed.is_ok() => vec![],
@@ -205,9 +208,9 @@ fn a_removed_user_is_in_no_team_and_others_lose_nothing() {
 fn every_part_of_the_removal_is_needed() {
     let weaknesses = [
         (Weakness::OnePass, 1),
-        (Weakness::SlowIndex, 1),
+        (Weakness::SlowIndex, 3),
         (Weakness::EventualGets, 0),
-        (Weakness::LastDeleteWithoutCondition, 14),
+        (Weakness::LastDeleteWithoutCondition, 65),
     ];
     assert_breaks(simulate, &weaknesses);
 }

@@ -46,55 +46,10 @@ impl Weakness {
 
     /// Removes the part from a request.
     fn apply(self, action: &str, body: &mut Value) {
-        let condition = body["ConditionExpression"].as_str().unwrap_or_default();
-        let update = body["UpdateExpression"].as_str().unwrap_or_default();
         match (self, action) {
             (Self::EventualReads, "Query" | "Scan") => body["ConsistentRead"] = json!(false),
             (Self::EventualGets, "GetItem") if body["TableName"] == "TeamMembersTable" => {
                 body["ConsistentRead"] = json!(false);
-            }
-            (Self::AnyTeamIsMarked, "UpdateItem") if condition.contains(":if_created_at") => {
-                replace_condition(body, "attribute_exists(#project)");
-            }
-            (Self::UnexportedUnchecked, "UpdateItem")
-                if condition.contains("#removing_unexported_by") =>
-            {
-                let (others, _) = condition.rsplit_once(" AND ").expect("several conditions");
-                let others = others.to_owned();
-                replace_condition(body, &others);
-            }
-            (Self::CancelWithoutStamp, "UpdateItem") if update.contains("REMOVE #removing_id") => {
-                let names = &mut body["ExpressionAttributeNames"];
-                names["#removal_cancelled_at"] = json!("a_different_attribute");
-            }
-            (Self::DeletesWithoutCheck | Self::KeysWithoutCheck, "TransactWriteItems") => {
-                let is_of_key = self == Self::KeysWithoutCheck;
-                let checked = if is_of_key { "Put" } else { "Delete" };
-                let actions = body["TransactItems"].as_array_mut().expect("actions");
-                if actions.iter().any(|action| !action[checked].is_null()) {
-                    actions.retain(|action| action["ConditionCheck"].is_null());
-                }
-            }
-            (Self::KeysOfAnyRegistration, "TransactWriteItems") => {
-                let actions = body["TransactItems"].as_array_mut().expect("actions");
-                let checks = actions
-                    .iter_mut()
-                    .filter_map(|action| action.get_mut("ConditionCheck"));
-                for check in checks {
-                    let condition = check["ConditionExpression"].as_str().unwrap_or_default();
-                    if condition.contains("#request_id = :if_request_id") {
-                        let weak = "attribute_not_exists(#disabled_at) \
-                            AND attribute_not_exists(#erasing_id)";
-                        replace_condition(check, weak);
-                    }
-                }
-            }
-            (Self::LastDeleteWithoutCondition, "DeleteItem") => {
-                replace_condition(body, "");
-            }
-            (Self::StateUnchecked, "UpdateItem") if condition.contains("#erasing_id") => {
-                let weak = "attribute_exists(#org_id) AND attribute_not_exists(#erasing_id)";
-                replace_condition(body, weak);
             }
             (Self::PrefixWithoutSeparator, "Scan") => {
                 let values = body["ExpressionAttributeValues"].as_object_mut();
@@ -102,6 +57,56 @@ impl Weakness {
                     let prefix = value["S"].as_str().unwrap_or_default();
                     value["S"] = json!(prefix.trim_end_matches('#'));
                 }
+            }
+            (_, "TransactWriteItems") => {
+                let actions = body["TransactItems"].as_array_mut().expect("actions");
+                let has = |checked: &str| actions.iter().any(|it| !it[checked].is_null());
+                if (self == Self::DeletesWithoutCheck && has("Delete"))
+                    || (self == Self::KeysWithoutCheck && has("Put"))
+                {
+                    actions.retain(|action| action["ConditionCheck"].is_null());
+                }
+                for action in actions {
+                    for (name, write) in action.as_object_mut().expect("an action") {
+                        self.apply_to_write(name, write);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes the part from an action of a transaction.
+    fn apply_to_write(self, name: &str, write: &mut Value) {
+        let condition = write["ConditionExpression"].as_str().unwrap_or_default();
+        let update = write["UpdateExpression"].as_str().unwrap_or_default();
+        match (self, name) {
+            (Self::AnyTeamIsMarked, "Update") if condition.contains(":if_created_at") => {
+                let weak = "attribute_exists(#project) AND attribute_not_exists(#removing_id)";
+                replace_condition(write, weak);
+            }
+            (Self::UnexportedUnchecked, "Update")
+                if condition.contains("#removing_unexported_by") =>
+            {
+                let (others, _) = condition.rsplit_once(" AND ").expect("several conditions");
+                let others = others.to_owned();
+                replace_condition(write, &others);
+            }
+            (Self::CancelWithoutStamp, "Update") if update.contains("REMOVE #removing_id") => {
+                let names = &mut write["ExpressionAttributeNames"];
+                names["#removal_cancelled_at"] = json!("a_different_attribute");
+            }
+            (Self::KeysOfAnyRegistration, "ConditionCheck")
+                if condition.contains("#request_id = :if_request_id") =>
+            {
+                let weak = "attribute_not_exists(#disabled_at) \
+                    AND attribute_not_exists(#erasing_id)";
+                replace_condition(write, weak);
+            }
+            (Self::LastDeleteWithoutCondition, "Delete") => replace_condition(write, ""),
+            (Self::StateUnchecked, "Update") if condition.contains("#erasing_id") => {
+                let weak = "attribute_exists(#org_id) AND attribute_not_exists(#erasing_id)";
+                replace_condition(write, weak);
             }
             _ => {}
         }

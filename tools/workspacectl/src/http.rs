@@ -49,10 +49,9 @@ pub(crate) struct Http {
 
 impl Http {
     pub(crate) fn new(ca_bundle: Option<String>) -> Self {
-        let timeouts = Arc::default();
         Self {
             ca_bundle,
-            timeouts,
+            ..Self::default()
         }
     }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 use workspace_records::kinds::PrimaryKey;
 
 use super::{print_removed, undo_sentence};
@@ -61,26 +61,11 @@ pub(super) async fn execute(
         export,
     )
     .await;
-    let (mut removed, mut removed_ids) = (Vec::new(), Vec::new());
-    for Parent {
-        record, outcome, ..
-    } in &teams
-    {
-        match removed_members(&record.key, *outcome) {
-            Ok(Some(members)) => {
-                let members_text = pluralize(members, "member");
-                context.report(&format!("{} was removed with {members_text}", record.key));
-                let project = record.text("project");
-                let id = record.key.id();
-                removed.push(json!({ "project": project, "team_id": id, "members": members }));
-                removed_ids.push(id);
-            }
-            Ok(None) => {}
-            Err(error) => errors.push(error),
-        }
-    }
+    let (removed, not_removed) = report_outcomes(&teams, &context);
+    errors.extend(not_removed);
     if !removed.is_empty() || context.options.json {
-        let ids = removed_ids.join("\n");
+        let ids = removed.iter().filter_map(|team| team["team_id"].as_str());
+        let ids = Vec::from_iter(ids).join("\n");
         print_removed(json!(removed), &ids, &run, export_path, &context.options)?;
     }
     result?;
@@ -116,23 +101,31 @@ fn confirm(
     }
 }
 
-/// How many members were removed with a team. `None` if the run failed before. The error says why
-/// the team was not removed.
-fn removed_members(
-    key: &PrimaryKey,
-    outcome: Option<DeletionOutcome>,
-) -> Result<Option<usize>, String> {
-    match outcome {
-        None => Ok(None),
-        Some(DeletionOutcome::Deleted(count)) => Ok(Some(count)),
-        Some(DeletionOutcome::Changed) => Err(format!(
-            "{key} has changed since it was read: run the command again"
-        )),
-        Some(DeletionOutcome::Cancelled(count)) => Err(format!(
-            "the removal of {key} was cancelled, after {} had been removed",
-            pluralize(count, "member")
-        )),
+/// Reports the teams that were removed. Returns them for output, and says why others were not
+/// removed. Leaves out teams that the run did not come to.
+fn report_outcomes(teams: &[Parent], context: &Context) -> (Vec<Value>, Vec<String>) {
+    let (mut removed, mut errors) = (Vec::new(), Vec::new());
+    for team in teams {
+        let key = &team.record.key;
+        match team.outcome {
+            None => {}
+            Some(DeletionOutcome::Deleted(members)) => {
+                let members_text = pluralize(members, "member");
+                context.report(&format!("{key} was removed with {members_text}"));
+                let project = team.record.text("project");
+                removed
+                    .push(json!({ "project": project, "team_id": key.id(), "members": members }));
+            }
+            Some(DeletionOutcome::Changed) => errors.push(format!(
+                "{key} has changed since it was read: run the command again"
+            )),
+            Some(DeletionOutcome::Cancelled(count)) => errors.push(format!(
+                "the removal of {key} was cancelled, after {} had been removed",
+                pluralize(count, "member")
+            )),
+        }
     }
+    (removed, errors)
 }
 
 /// Reads the teams. Also returns an error for each that does not exist.

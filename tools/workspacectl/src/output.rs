@@ -19,10 +19,7 @@ use crate::{
 
 /// Prints text and a line break. A pipe closed by its reader, such as `head`, is not an error.
 pub(crate) fn print(text: &str) -> Result<()> {
-    match print_or_fail_on_closed_pipe(text) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to standard output"),
-    }
+    allow_closed_pipe(print_or_fail_on_closed_pipe(text))
 }
 
 /// Like [`print`], but fails if the reader has closed the pipe.
@@ -30,6 +27,14 @@ pub(crate) fn print_or_fail_on_closed_pipe(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()
+}
+
+/// The result of a print for which a pipe closed by its reader is not an error.
+pub(crate) fn allow_closed_pipe(result: io::Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write to standard output"),
+    }
 }
 
 /// Whether standard output is `/dev/null`, which Rust also opens in place of a closed one.
@@ -107,19 +112,21 @@ pub(crate) struct JsonArray {
 }
 
 impl JsonArray {
-    /// The line of the next entry.
-    pub(crate) fn next_line(&mut self, entry: &Value) -> String {
+    /// Prints the next entry. Fails if the reader has closed the pipe.
+    pub(crate) fn print_next(&mut self, entry: &Value) -> io::Result<()> {
         let start = if self.has_entries { "," } else { "[" };
         self.has_entries = true;
-        format!("{start}{}", escape_json(&entry.to_string()))
+        print_or_fail_on_closed_pipe(&format!("{start}{}", escape_json(&entry.to_string())))
     }
 
-    /// With `--json`, prints the last line.
-    pub(crate) fn close(self, options: &GlobalOptions) -> Result<()> {
+    /// With `--json`, prints the end of the array, even if the work on an entry failed. Returns the
+    /// first error.
+    pub(crate) fn close(self, work: Result<()>, options: &GlobalOptions) -> Result<()> {
+        let mut printed = Ok(());
         if options.json {
-            print(if self.has_entries { "]" } else { "[]" })?;
+            printed = print(if self.has_entries { "]" } else { "[]" });
         }
-        Ok(())
+        work.and(printed)
     }
 }
 

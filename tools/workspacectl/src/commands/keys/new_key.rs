@@ -113,17 +113,14 @@ impl NewKey {
         run: &Run,
         array: Option<&mut JsonArray>,
     ) -> Result<()> {
-        let text = if context.options.json {
-            let mut record = key_record::to_output(&self.stored.record);
-            record["key"] = json!(self.key);
-            match array {
-                Some(array) => array.next_line(&record),
-                None => escape_json(&record.to_string()),
-            }
-        } else {
-            self.key.clone()
+        let mut record = key_record::to_output(&self.stored.record);
+        record["key"] = json!(self.key);
+        let printed = match array {
+            _ if !context.options.json => print_or_fail_on_closed_pipe(&self.key),
+            Some(array) => array.print_next(&record),
+            None => print_or_fail_on_closed_pipe(&escape_json(&record.to_string())),
         };
-        if let Err(error) = print_or_fail_on_closed_pipe(&text) {
+        if let Err(error) = printed {
             let id = &self.stored.fields.key_id;
             let result = key_record::revoke(&context.deployment, &self.stored.record, run).await;
             result.with_context(|| {

@@ -86,9 +86,7 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
             break;
         }
     }
-    let closed = array.close(&context.options);
-    result?;
-    closed?;
+    array.close(result, &context.options)?;
     ensure!(
         already_replaced_messages.is_empty(),
         already_replaced_messages.join("; ")

@@ -20,7 +20,7 @@ use super::{MAX_CLOCK_DIFFERENCE, source::Source};
 use crate::{
     context::Context,
     organization,
-    output::{JsonArray, print},
+    output::{JsonArray, allow_closed_pipe, print},
     read,
     record::Record,
     text::{escape, pluralize},
@@ -80,9 +80,7 @@ impl Restore<'_> {
             "{introduction}{} copied, {} exist, {} differ, {} skipped",
             total.copied, total.existing, total.different, total.skipped
         ));
-        let closed = array.close(&self.context.options);
-        result?;
-        closed?;
+        array.close(result, &self.context.options)?;
         self.end(&counts).await?;
         let not_restored = total.different + total.skipped;
         if not_restored > 0 {
@@ -235,19 +233,17 @@ impl Restore<'_> {
             return Ok(());
         }
         let kind = Kind::of(key.table()).plural;
-        let line = if self.context.options.json {
-            let primary_key = to_json(key.to_item());
-            array.next_line(&json!({
-                "table": kind, "result": outcome_name, "reason": detail, "key": primary_key,
-            }))
-        } else {
-            let primary_key = key.values().join(" ");
-            let line = format!("{kind}\t{}\t{outcome_name}", escape(&primary_key));
-            match detail {
-                Some(detail) => format!("{line}: {}", escape(&detail)),
-                None => line,
-            }
-        };
+        if self.context.options.json {
+            return allow_closed_pipe(array.print_next(&json!({
+                "table": kind, "result": outcome_name, "reason": detail,
+                "key": to_json(key.to_item()),
+            })));
+        }
+        let primary_key = key.values().join(" ");
+        let mut line = format!("{kind}\t{}\t{outcome_name}", escape(&primary_key));
+        if let Some(detail) = detail {
+            line += &format!(": {}", escape(&detail));
+        }
         print(&line)
     }
 }

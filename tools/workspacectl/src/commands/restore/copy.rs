@@ -24,7 +24,7 @@ use crate::{
     read,
     record::Record,
     text::{escape, pluralize},
-    write::{self, Ending, LongChange},
+    write::{Ending, LongChange, Outcome},
 };
 
 /// The maximum number of records that are copied at the same time.
@@ -43,7 +43,7 @@ pub(super) struct Restore<'a> {
 }
 
 /// The outcome of copying a record.
-enum Outcome {
+enum CopyOutcome {
     Copied,
     /// The record exists with the same content.
     Exists,
@@ -134,10 +134,10 @@ impl Restore<'_> {
                 let org = record.text("org_id").unwrap_or_default();
                 let counts = counts.entry(org).or_default();
                 match outcome {
-                    Outcome::Copied => counts.copied += 1,
-                    Outcome::Exists => counts.existing += 1,
-                    Outcome::Differs(_) => counts.different += 1,
-                    Outcome::Skipped(_) => counts.skipped += 1,
+                    CopyOutcome::Copied => counts.copied += 1,
+                    CopyOutcome::Exists => counts.existing += 1,
+                    CopyOutcome::Differs(_) => counts.different += 1,
+                    CopyOutcome::Skipped(_) => counts.skipped += 1,
                 }
                 self.print_outcome(&record.key, outcome, array)?;
             }
@@ -146,7 +146,7 @@ impl Restore<'_> {
     }
 
     /// Copies a record like [`Restore::copy`]. Fails if that takes longer than [`COPY_TIMEOUT`].
-    async fn copy_in_time(&self, record: &Record) -> Result<Outcome> {
+    async fn copy_in_time(&self, record: &Record) -> Result<CopyOutcome> {
         timeout(COPY_TIMEOUT, self.copy(record))
             .await
             .unwrap_or_else(|_| Err(anyhow!("DynamoDB did not respond in time")))
@@ -157,9 +157,9 @@ impl Restore<'_> {
     }
 
     /// Copies a record unless it exists, or must be skipped. A dry run only reads.
-    async fn copy(&self, record: &Record) -> Result<Outcome> {
+    async fn copy(&self, record: &Record) -> Result<CopyOutcome> {
         if let Some(reason) = self.skip_reason(record).await? {
-            return Ok(Outcome::Skipped(reason));
+            return Ok(CopyOutcome::Skipped(reason));
         }
         let existing = match &self.change {
             Some(change) => insert(record.clone(), change).await?,
@@ -167,7 +167,7 @@ impl Restore<'_> {
         };
         Ok(match existing {
             Some(existing) => compare(record, &existing),
-            None => Outcome::Copied,
+            None => CopyOutcome::Copied,
         })
     }
 
@@ -220,14 +220,14 @@ impl Restore<'_> {
     fn print_outcome(
         &self,
         key: &PrimaryKey,
-        outcome: Outcome,
+        outcome: CopyOutcome,
         array: &mut JsonArray,
     ) -> Result<()> {
         let (outcome_name, detail) = match outcome {
-            Outcome::Copied => ("copied", None),
-            Outcome::Exists => ("exists", None),
-            Outcome::Differs(attributes) => ("differs", Some(attributes)),
-            Outcome::Skipped(reason) => ("skipped", Some(reason.to_owned())),
+            CopyOutcome::Copied => ("copied", None),
+            CopyOutcome::Exists => ("exists", None),
+            CopyOutcome::Differs(attributes) => ("differs", Some(attributes)),
+            CopyOutcome::Skipped(reason) => ("skipped", Some(reason.to_owned())),
         };
         if detail.is_none() && self.change.is_some() {
             return Ok(());
@@ -262,8 +262,8 @@ async fn insert(mut record: Record, change: &LongChange<'_>) -> Result<Option<Re
         record.item.insert(name.to_owned(), value);
     }
     match change.put(record).await? {
-        write::Outcome::Done => Ok(None),
-        write::Outcome::Refused(refusal) => {
+        Outcome::Done => Ok(None),
+        Outcome::Refused(refusal) => {
             // A retry finds the record that was stored by an earlier attempt.
             let existing = refusal.existing;
             Ok(existing.filter(|record| record.text("restored_request_id") != Some(&run.id)))
@@ -284,7 +284,7 @@ fn total<'a>(counts: impl IntoIterator<Item = &'a Counts>) -> Counts {
 }
 
 /// The outcome for a record whose primary key exists.
-fn compare(record: &Record, existing: &Record) -> Outcome {
+fn compare(record: &Record, existing: &Record) -> CopyOutcome {
     let names: BTreeSet<&String> = record.item.keys().chain(existing.item.keys()).collect();
     // Ignores the attributes that a restore, or the cancel of a removal, adds.
     let is_different = |name: &&String| {
@@ -298,9 +298,9 @@ fn compare(record: &Record, existing: &Record) -> Outcome {
         .map(String::as_str)
         .collect();
     if names.is_empty() {
-        return Outcome::Exists;
+        return CopyOutcome::Exists;
     }
-    Outcome::Differs(names.join(", "))
+    CopyOutcome::Differs(names.join(", "))
 }
 
 /// Whether a record is older than its parent by more than [`MAX_CLOCK_DIFFERENCE`].

@@ -74,16 +74,6 @@ struct RestoreFilter {
 }
 
 impl RestoreFilter {
-    /// Fails if an option that a table needs is missing.
-    fn check_options_for_table(&self, name: &str) -> Result<(), UsageError> {
-        if self.table.is_some() && (self.org.is_some() || self.all_orgs) {
-            return Ok(());
-        }
-        Err(UsageError(format!(
-            "there is no file {name}: if it is a table, pass --to KIND, and --org ORG or --all-orgs"
-        )))
-    }
-
     /// Whether to restore a record.
     fn matches(&self, table: Table, item: &Item) -> bool {
         let org = item.get("org_id").and_then(|value| value.as_s().ok());
@@ -92,31 +82,41 @@ impl RestoreFilter {
     }
 }
 
-/// Opens the export in `--from`. `None` if there is no such file, so that `from` is a table, which
-/// can have the name of a folder.
-fn open(from: &str) -> Result<Option<Box<dyn Read>>> {
+/// What `--from` names.
+enum Input {
+    Export(Box<dyn Read>),
+    /// A table with records of this kind.
+    Table(Table),
+}
+
+/// Opens the export in `--from`. If there is no such file, `from` is a table, which can have the
+/// name of a folder. Fails if an option that a table needs is missing.
+fn open(from: &str, filter: &RestoreFilter) -> Result<Input> {
     if is_dash(Path::new(from)) {
-        return Ok(Some(Box::new(stdin("an export"))));
+        return Ok(Input::Export(Box::new(stdin("an export"))));
     }
     // Not only regular files: also pipes, such as `<(zcat FILE)`.
     if fs::metadata(from).is_ok_and(|metadata| !metadata.is_dir()) {
         let file = File::open(from).with_context(|| format!("cannot open {from}"))?;
-        return Ok(Some(Box::new(file)));
+        return Ok(Input::Export(Box::new(file)));
     }
-    Ok(None)
+    match filter.table {
+        Some(table) if filter.org.is_some() || filter.all_orgs => Ok(Input::Table(table)),
+        _ => Err(UsageError(format!(
+            "there is no file {from}: if it is a table, pass --to KIND, and --org ORG or --all-orgs"
+        ))
+        .into()),
+    }
 }
 
 pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     let Args { from, filter, .. } = &args;
-    let input = open(from)?;
+    let input = open(from, filter)?;
     let from = if from == "-" { "standard input" } else { from };
-    if input.is_none() {
-        filter.check_options_for_table(from)?;
-    }
     let context = options.connect().await?;
     let source = match input {
-        Some(input) => Source::read_export(from, input, filter),
-        None => Source::scan_table(from, filter, &context.deployment).await,
+        Input::Export(input) => Source::read_export(from, input, filter),
+        Input::Table(table) => Source::scan_table(from, table, filter, &context.deployment).await,
     };
     let source = source.context("nothing was restored")?;
     source.check_single_org(from, filter)?;

@@ -73,14 +73,14 @@ impl Source {
         Ok(source)
     }
 
-    /// Reads all records of a table.
+    /// Reads all records of a table, which are records of `table`.
     /// Fails if the table cannot be read, or a matching record is invalid.
     pub(super) async fn scan_table(
         name: &str,
+        table: Table,
         filter: &RestoreFilter,
         deployment: &Deployment,
     ) -> Result<Self> {
-        let table = filter.table.context("a table needs --to")?;
         let mut source = Self::default();
         let scan = deployment.dynamodb.scan().consistent_read(true);
         let mut items = scan.table_name(name).into_paginator().items().send();

@@ -111,7 +111,7 @@ pub(crate) async fn execute(command: Command, options: GlobalOptions) -> Result<
             wait_args,
             reason,
         } => {
-            let wait_args = if no_wait { None } else { Some(wait_args) };
+            let wait_args = (!no_wait).then_some(wait_args);
             change_state::execute(&org, StateChange::Disable, wait_args, reason, options).await
         }
         Command::Enable { org, reason } => {

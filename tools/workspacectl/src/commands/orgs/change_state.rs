@@ -6,7 +6,10 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use workspace_management::{
-    records::{Organization, OrganizationState},
+    records::{
+        Organization,
+        OrganizationState::{BeingErased, Disabled, Enabled},
+    },
     store::{MAX_CACHE_TTL, timestamp},
 };
 
@@ -17,7 +20,7 @@ use crate::{
     output::print_json_or_text,
     record::Stored,
     wait::{SAFE_WAIT, WaitArgs},
-    write::{Assignment, Outcome, Write, change, remove, set},
+    write::{Outcome, Write, change, remove, set},
 };
 
 /// Whether to enable or disable an organization.
@@ -27,28 +30,6 @@ pub enum StateChange {
     Enable,
     /// Reject requests for it.
     Disable,
-}
-
-impl StateChange {
-    /// As the history names it.
-    fn verb(self) -> &'static str {
-        match self {
-            Self::Enable => "enable",
-            Self::Disable => "disable",
-        }
-    }
-
-    fn assignments(self, at: String, by: &str) -> Vec<Assignment> {
-        match self {
-            Self::Enable => vec![
-                set("enabled_at", at),
-                set("enabled_by", by),
-                remove("disabled_at"),
-                remove("disabled_by"),
-            ],
-            Self::Disable => vec![set("disabled_at", at), set("disabled_by", by)],
-        }
-    }
 }
 
 /// Enables or disables an organization. Then waits, if `wait_args` is given.
@@ -93,27 +74,31 @@ pub async fn change_state(
     now: SystemTime,
 ) -> Result<Stored<Organization>> {
     let organization = organization::require(deployment, org).await?;
-    let state = organization.fields.state();
-    if state == OrganizationState::BeingErased && state_change == StateChange::Enable {
-        bail!(
+    let (at, by) = (timestamp(now), &run.operator);
+    let (verb, wanted, assignments) = match (organization.fields.state(), state_change) {
+        (BeingErased, StateChange::Enable) => bail!(
             "the organization {org} is being erased: to stop that, run `workspacectl orgs erase {org} --cancel`"
-        );
-    }
-    let wanted = match state_change {
-        StateChange::Enable => OrganizationState::Enabled,
-        StateChange::Disable => OrganizationState::Disabled,
+        ),
+        // An organization that is being erased is disabled already.
+        (Enabled, StateChange::Enable) | (Disabled | BeingErased, StateChange::Disable) => {
+            return Ok(organization);
+        }
+        (Disabled, StateChange::Enable) => {
+            let mut assignments = vec![set("enabled_at", at), set("enabled_by", by)];
+            assignments.extend([remove("disabled_at"), remove("disabled_by")]);
+            ("enable", Enabled, assignments)
+        }
+        (Enabled, StateChange::Disable) => {
+            let assignments = vec![set("disabled_at", at), set("disabled_by", by)];
+            ("disable", Disabled, assignments)
+        }
     };
-    // An organization that is being erased is disabled already.
-    if state == OrganizationState::BeingErased || state == wanted {
-        return Ok(organization);
-    }
-    let assignments = state_change.assignments(timestamp(now), &run.operator);
     let write = Write::update(&organization.record, assignments)
         .if_missing("erasing_id")
         .if_unchanged(&organization.record, &["disabled_at", "enabled_at"])
         .or_say(format!("another operator changed the organization {org} at the same time: check with them, then run the command again"));
     let changed = write.result();
-    let refusal = match change(deployment, run, state_change.verb(), vec![write]).await? {
+    let refusal = match change(deployment, run, verb, vec![write]).await? {
         Outcome::Done => return changed.parse(),
         Outcome::Refused(refusal) => refusal,
     };

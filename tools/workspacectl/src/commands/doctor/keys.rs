@@ -33,40 +33,48 @@ pub(super) async fn check(deployment: &Deployment) -> Result<Status> {
     let mut keys: Vec<ApiKeyRecord> = keys.map(|key| key.fields).collect();
     keys.retain(|key| key.state(now) == ApiKeyState::Active);
     let active_ids: BTreeSet<&String> = keys.iter().map(|key| &key.key_id).collect();
-    let has_successor = |key: &ApiKeyRecord| {
-        let successor_id = key.successor_id.as_ref();
-        successor_id.is_some_and(|id| active_ids.contains(id))
-    };
-    // A rotation sets `replaced_at` when it lets the old key expire.
-    let is_interrupted = |key: &ApiKeyRecord| has_successor(key) && key.replaced_at.is_none();
-    let is_expiring = |key: &ApiKeyRecord| {
-        key.lifetime_seconds.unwrap_or(u64::MAX) > EXPIRY_NOTICE.as_secs()
-            && key_record::is_active_and_expires_within(key, EXPIRY_NOTICE)
-            && !has_successor(key)
-    };
     let mut is_enabled = BTreeMap::new();
     let (mut expiring, mut problems) = (0, Vec::new());
-    for key in keys
-        .iter()
-        .filter(|key| is_interrupted(key) || is_expiring(key))
-    {
+    for key in &keys {
+        let Some(problem) = find_problem(key, &active_ids) else {
+            continue;
+        };
         let org = &key.org_id;
         if !is_enabled.contains_key(org) {
             let organization = organization::find(deployment, org).await?;
             let enabled = organization.is_some_and(|organization| organization.fields.is_enabled());
             is_enabled.insert(org, enabled);
         }
-        if !is_enabled[org] {
-            continue;
-        }
-        if is_expiring(key) {
-            expiring += 1;
-        } else {
-            let message = unfinished_rotation_message(key);
-            problems.push(format!("the key {}: {message}", key.key_id));
+        match problem {
+            _ if !is_enabled[org] => {}
+            Problem::Expires => expiring += 1,
+            Problem::RotationInterrupted => {
+                let message = unfinished_rotation_message(key);
+                problems.push(format!("the key {}: {message}", key.key_id));
+            }
         }
     }
     Ok(status(expiring, problems))
+}
+
+/// What can be wrong with an active key.
+enum Problem {
+    /// It expires soon and has no active replacement.
+    Expires,
+    /// It has a replacement, but its rotation did not let it expire.
+    RotationInterrupted,
+}
+
+fn find_problem(key: &ApiKeyRecord, active_ids: &BTreeSet<&String>) -> Option<Problem> {
+    let successor_id = key.successor_id.as_ref();
+    if successor_id.is_some_and(|id| active_ids.contains(id)) {
+        // A rotation sets `replaced_at` when it lets the old key expire.
+        let is_interrupted = key.replaced_at.is_none();
+        return is_interrupted.then_some(Problem::RotationInterrupted);
+    }
+    let is_long_lived = key.lifetime_seconds.unwrap_or(u64::MAX) > EXPIRY_NOTICE.as_secs();
+    let expires = is_long_lived && key_record::is_active_and_expires_within(key, EXPIRY_NOTICE);
+    expires.then_some(Problem::Expires)
 }
 
 fn status(expiring: usize, mut problems: Vec<String>) -> Status {

@@ -78,19 +78,15 @@ enum Status {
 
 impl CheckResult {
     /// A check that has failed if the result is an error.
-    fn new(name: impl Into<String>, result: Result<Status>) -> Self {
-        Self {
-            name: name.into(),
-            status: result.unwrap_or_else(Status::Failed),
-        }
+    fn required(name: impl Into<String>, result: Result<Status>) -> Self {
+        let (name, status) = (name.into(), result.unwrap_or_else(Status::Failed));
+        Self { name, status }
     }
 
     /// A check that was skipped if the result is an error.
-    fn optional(name: &str, result: Result<Status>) -> Self {
-        Self {
-            name: name.to_owned(),
-            status: result.unwrap_or_else(Status::Skipped),
-        }
+    fn optional(name: impl Into<String>, result: Result<Status>) -> Self {
+        let (name, status) = (name.into(), result.unwrap_or_else(Status::Skipped));
+        Self { name, status }
     }
 }
 
@@ -117,12 +113,12 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         if result.as_ref().is_err_and(lacks_credentials) {
             return result.map(drop);
         }
-        results.push(CheckResult::new(name, result));
+        results.push(CheckResult::required(name, result));
     }
     if let Err(error) = deployment.require_history() {
         let is_stack = matches!(deployment.place, Place::Stack(_));
         let new = if is_stack {
-            CheckResult::new
+            CheckResult::required
         } else {
             CheckResult::optional
         };
@@ -139,7 +135,7 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         let error = anyhow!("the URL of the API is unknown: pass it with --url");
         results.push(match deployment.place {
             // Every stack has the output ApiUrl.
-            Place::Stack(_) => CheckResult::new("API", Err(error)),
+            Place::Stack(_) => CheckResult::required("API", Err(error)),
             _ => CheckResult::optional("API", Err(error)),
         });
     }
@@ -216,14 +212,14 @@ async fn check_api(
     let default_seconds = if deployment.is_on_aws() { 60 } else { 0 };
     let retry_time = Duration::from_secs(retry_seconds.unwrap_or(default_seconds));
     let api = Api::new(url, retry_time, &deployment.http)?;
-    let mut results = vec![CheckResult::new(
+    let mut results = vec![CheckResult::required(
         format!("API {url}"),
         api.check_rejects_unknown_key().await,
     )];
     if let Some(key) = key {
         match check_writes(&api, key, deployment).await {
             Ok(write_results) => results.extend(write_results),
-            Err(error) => results.push(CheckResult::new("API writes", Err(error))),
+            Err(error) => results.push(CheckResult::required("API writes", Err(error))),
         }
     }
     Ok(results)
@@ -242,7 +238,7 @@ async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<V
     let mut results = Vec::new();
     for operation in Operation::ALL {
         let result = api.check_operation(*operation, org, key).await;
-        results.push(CheckResult::new(
+        results.push(CheckResult::required(
             format!("API {}", operation.name()),
             result,
         ));

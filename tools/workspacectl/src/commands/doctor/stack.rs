@@ -16,16 +16,16 @@ pub(super) async fn check(
     table_names: &TableNames,
 ) -> (Vec<CheckResult>, Option<String>) {
     let variables_result = check_variables(stack, table_names).await;
-    let mut results = vec![CheckResult::new("Function", variables_result)];
+    let mut results = vec![CheckResult::required("Function", variables_result)];
     let description = match stack.describe().await {
         Ok(description) => description,
         Err(error) => {
-            results.push(CheckResult::new("Stack", Err(error)));
+            results.push(CheckResult::required("Stack", Err(error)));
             return (results, None);
         }
     };
     let protection_status = check_termination_protection(&description);
-    results.push(CheckResult::new(
+    results.push(CheckResult::required(
         "Termination protection",
         Ok(protection_status),
     ));

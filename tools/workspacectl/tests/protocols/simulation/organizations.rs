@@ -237,8 +237,8 @@ fn an_erased_organization_leaves_nothing_and_others_lose_nothing() {
 #[test]
 fn every_part_of_an_erasure_is_needed() {
     let weaknesses = [
-        (Weakness::DeletesWithoutCheck, 49),
-        (Weakness::LastDeleteWithoutCondition, 75),
+        (Weakness::DeletesWithoutCheck, 57),
+        (Weakness::LastDeleteWithoutCondition, 336),
         (Weakness::EventualReads, 2),
         (Weakness::PrefixWithoutSeparator, 0),
         (Weakness::NoWaitInRerun, 4),

@@ -107,7 +107,7 @@ fn no_key_outlives_the_registration_of_its_organization() {
 #[test]
 fn erasures_must_wait_and_keys_must_belong_to_a_registration() {
     let weaknesses = [
-        (Weakness::NoWaitInRerun, 1),
+        (Weakness::NoWaitInRerun, 3),
         (Weakness::KeysOfAnyRegistration, 10),
     ];
     assert_breaks(register_again, &weaknesses);

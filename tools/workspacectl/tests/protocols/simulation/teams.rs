@@ -190,7 +190,7 @@ fn every_part_of_the_protocol_is_needed() {
     let weaknesses = [
         (Weakness::AnyTeamIsMarked, 144),
         (Weakness::DeletesWithoutCheck, 465),
-        (Weakness::LastDeleteWithoutCondition, 22),
+        (Weakness::LastDeleteWithoutCondition, 234),
         (Weakness::EventualReads, 0),
         (Weakness::NoWaitInRerun, 0),
         (Weakness::UnexportedUnchecked, 13),

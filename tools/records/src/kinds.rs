@@ -135,16 +135,24 @@ impl PrimaryKey {
         Self::Team { org, project, team }
     }
 
-    /// The primary key in the attributes of an item. `None` if one is missing or malformed.
+    /// The primary key in the attributes of an item. `None` if one of them is missing or is not a
+    /// string, which DynamoDB does not store.
     pub fn of(table: Table, item: &Item) -> Option<Self> {
+        let mut values = Vec::new();
+        for name in table.primary_key_attributes {
+            values.push(item.get(*name)?.as_s().ok()?.clone());
+        }
+        Some(Self::parse(table, &values).unwrap_or(Self::Malformed { table, values }))
+    }
+
+    fn parse(table: Table, values: &[String]) -> Option<Self> {
         let mut ids = Vec::new();
-        for (index, name) in table.primary_key_attributes.iter().enumerate() {
-            let value = item.get(*name)?.as_s().ok()?;
+        for (index, value) in values.iter().enumerate() {
             match (index, table) {
                 (0, Table::TEAMS | Table::TEAM_MEMBERS) => ids.extend(value.split('#')),
                 // The id of a model can contain `#`.
                 (1, Table::MODELS) => ids.extend(value.splitn(2, '#')),
-                _ => ids.push(value),
+                _ => ids.push(value.as_str()),
             }
         }
         let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
@@ -198,17 +206,6 @@ impl PrimaryKey {
         })
     }
 
-    /// The primary key in the attributes of an item, even if it is malformed. `None` if one of them
-    /// is missing or is not a string, which DynamoDB does not store.
-    pub fn of_any(table: Table, item: &Item) -> Option<Self> {
-        let mut values = Vec::new();
-        for name in table.primary_key_attributes {
-            values.push(item.get(*name)?.as_s().ok()?.clone());
-        }
-        let key = Self::of(table, item);
-        Some(key.unwrap_or(Self::Malformed { table, values }))
-    }
-
     /// The table that has the record.
     pub fn table(&self) -> Table {
         match self {
@@ -256,6 +253,11 @@ impl PrimaryKey {
             | Self::HistoryEntry { org, id } => vec![org.clone(), id.clone()],
             Self::Malformed { values, .. } => values.clone(),
         }
+    }
+
+    /// The value of the partition key.
+    pub fn partition(&self) -> String {
+        self.values().swap_remove(0)
     }
 
     /// The value of the last attribute, which identifies the record in its partition.

@@ -135,15 +135,15 @@ impl Scope {
         let prefix = Team::partition_key(org, "");
         let mut partitions = BTreeSet::new();
         for record in teams.read(deployment).await? {
-            let values = record.key.values();
-            let Some(of_team) = values[0].strip_prefix(&prefix) else {
+            let partition = record.key.partition();
+            let Some(of_team) = partition.strip_prefix(&prefix) else {
                 continue;
             };
             if project.is_none_or(|project| project == of_team) {
                 partitions.insert(match table {
-                    Table::TEAMS => values[0].clone(),
+                    Table::TEAMS => partition,
                     // The partition of the team's members.
-                    _ => values.join("#"),
+                    _ => format!("{partition}#{}", record.key.id()),
                 });
             }
         }

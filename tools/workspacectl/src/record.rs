@@ -40,7 +40,7 @@ pub struct Record {
 impl Record {
     /// Fails if an attribute of the primary key is missing or is not a string.
     pub(crate) fn new(table: Table, item: Item) -> Result<Self> {
-        let key = PrimaryKey::of_any(table, &item).with_context(|| {
+        let key = PrimaryKey::of(table, &item).with_context(|| {
             let table = table.logical_id;
             format!(
                 "a record in {table} has a malformed primary key: {}",

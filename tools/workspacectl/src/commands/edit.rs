@@ -220,7 +220,7 @@ async fn check_name_is_free(
     let Some(rename) = new.find(|attribute| attribute.value.derived_id.is_some()) else {
         return Ok(());
     };
-    let scope = Scope::partition(key.table(), &key.values()[0]);
+    let scope = Scope::partition(key.table(), &key.partition());
     for record in scope.read(deployment).await? {
         let id = record.key.id();
         let has_new_name = record.text(rename.name) == Some(&rename.value.text);

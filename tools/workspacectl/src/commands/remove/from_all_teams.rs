@@ -12,7 +12,6 @@ use std::{collections::BTreeSet, path::Path};
 use anyhow::{Result, bail};
 use serde_json::json;
 use tokio::time::sleep;
-use workspace_records::kinds::PrimaryKey;
 
 use super::{print_removed, remove, undo_sentence};
 use crate::{
@@ -42,7 +41,7 @@ pub(super) async fn execute(
     organization::require(deployment, org).await?;
     let mut found = Vec::new();
     for member in Scope::user_in_index(org, user).read(deployment).await? {
-        found.push(team_of(&member.key));
+        found.push(member.key.partition());
     }
     let list = found.join(", ");
     let found = if list.is_empty() { "none" } else { &list };
@@ -86,7 +85,7 @@ pub async fn remove_from_all_teams(
             let removed = remove(deployment, run, &member.key, export.as_deref_mut()).await?;
             if removed.is_some() {
                 removed_any = true;
-                removed_teams.insert(team_of(&member.key));
+                removed_teams.insert(member.key.partition());
             }
         }
         // One read is not enough, because the index can lack a membership.
@@ -97,9 +96,4 @@ pub async fn remove_from_all_teams(
     bail!(
         "{user} keeps being added to teams: run the command again once clients have stopped adding the user"
     )
-}
-
-/// The partition key of a member: `<org>#<project>#<team>`.
-fn team_of(member: &PrimaryKey) -> String {
-    member.values().swap_remove(0)
 }

@@ -16,6 +16,9 @@ use crate::kinds::ALL_TABLES;
 /// The URL of DynamoDB in `cargo serve`, by default.
 pub const DYNAMODB_URL: &str = "http://127.0.0.1:8000";
 
+/// Where `cargo serve` has the log, at the URL of DynamoDB, because `workspacectl` knows that URL.
+pub const LOG_PATH: &str = "/log";
+
 /// The URL of the API in `cargo serve`, by default.
 pub const API_URL: &str = "http://127.0.0.1:3000";
 

@@ -42,7 +42,7 @@ use workspace_management::records::Table;
 use workspace_records::local::{sdk_config, tables};
 
 use crate::{
-    random_request_id,
+    log, random_request_id,
     server::{self, Access},
     tables::create_missing,
 };
@@ -105,14 +105,15 @@ impl DynamoDb {
         Client::from_conf(config.build())
     }
 
-    /// Serves HTTP requests until the future is dropped.
+    /// Serves HTTP requests until the future is dropped. Also serves the [`log`].
     ///
     /// Unlike the engine's server, sends no CORS headers, so that web pages cannot read responses.
     pub async fn serve(self, listener: TcpListener, access: Access) {
         let routes = Router::new()
             .route("/", post(respond))
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-            .with_state(self);
+            .with_state(self)
+            .merge(log::routes());
         server::serve(listener, routes, access).await;
     }
 

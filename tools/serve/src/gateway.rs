@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
@@ -26,7 +27,7 @@ use tower_http::cors::CorsLayer;
 use workspace_management::service::{FUNCTION_TIMEOUT, Service};
 use workspace_records::tables::template;
 
-use crate::random_request_id;
+use crate::{log, random_request_id};
 
 /// API Gateway's maximum size of a body.
 const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;
@@ -226,7 +227,10 @@ async fn forward(
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |time| time.as_millis() as u64);
     let event = LambdaEvent::new(to_raw_value(&event).expect("JSON"), context);
-    let response = service.handle(event, SystemTime::now()).await;
+    let client = parts.extensions.get::<SocketAddr>();
+    let ip = client.map_or_else(String::new, |client| client.ip().to_string());
+    let handled = service.handle(event, SystemTime::now());
+    let response = log::CLIENT.scope(ip, handled).await;
     let mut http_response = Response::builder().status(response.status_code);
     for (name, value) in response.headers {
         http_response = http_response.header(name, &*value);

@@ -8,6 +8,7 @@
 //! | [`dynamodb`] | an embedded DynamoDB, on a port or in the same process |
 //! | [`gateway`] | an emulator of API Gateway: turns HTTP requests into events for the service |
 //! | [`server`] | the HTTP server of the API and of DynamoDB |
+//! | [`log`] | the last lines of the log, for `workspacectl logs` |
 //! | [`runtime_api`] | an emulator of the Lambda Runtime API, for a compiled function |
 //! | [`events`] | the requests in the examples of `openapi.yaml`, as events and as `curl` commands |
 //! | [`demo`] | the demo organization and its API key |
@@ -19,6 +20,7 @@ pub mod demo;
 pub mod dynamodb;
 pub mod events;
 pub mod gateway;
+pub mod log;
 mod options;
 mod page;
 pub mod runtime_api;

@@ -11,7 +11,10 @@ use tracing_subscriber::{
     fmt,
     prelude::*,
 };
-use workspace_local::serve::{LocalService, Options, note};
+use workspace_local::{
+    log,
+    serve::{LocalService, Options, note},
+};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -43,6 +46,7 @@ async fn run(options: &Options) -> Result<()> {
 }
 
 /// Starts to log requests to standard error, and with `verbose` also the warnings of libraries.
+/// [`log`] keeps the requests too.
 fn start_log(verbose: bool) {
     let library_level = if verbose {
         LevelFilter::WARN
@@ -52,12 +56,13 @@ fn start_log(verbose: bool) {
     let levels = Targets::new()
         .with_default(library_level)
         .with_target("workspace_management", LevelFilter::INFO);
-    let log = fmt::layer()
+    let stderr_layer = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(AutoStream::choice(&io::stderr()) != ColorChoice::Never)
         .with_target(false);
     tracing_subscriber::registry()
-        .with(log.with_filter(levels))
+        .with(log::layer())
+        .with(stderr_layer.with_filter(levels))
         .init();
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::{Request, State},
     http::{HeaderMap, HeaderName, StatusCode, Uri, header, uri::Authority},
     middleware::{Next, from_fn_with_state},
@@ -112,10 +112,12 @@ pub async fn serve(mut listener: TcpListener, routes: Router, access: Access) {
     loop {
         // Accepts connections itself, because `axum::serve` has no timeout. `accept` waits if there
         // are no file descriptors left.
-        let (stream, _) = axum::serve::Listener::accept(&mut listener).await;
+        let (stream, client) = axum::serve::Listener::accept(&mut listener).await;
         // Sends a response without waiting for more data (no Nagle's algorithm).
         let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(routes.clone());
+        // `forward` logs the address.
+        let routes = routes.clone().layer(Extension(client));
+        let service = TowerToHyperService::new(routes);
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(MAX_IDLE)

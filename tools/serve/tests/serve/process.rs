@@ -280,12 +280,37 @@ fn requests_with_an_unknown_origin_or_host_name_are_rejected() {
             send(&server.dynamodb_url, "DynamoDB_20120810.ListTables", "{}"),
         ];
         assert_eq!(statuses, expected, "{name}: {value}");
-        for path in ["/", "/stored", "/openapi.yaml", "/unknown"] {
-            let request = agent().get(format!("{}{path}", server.url));
+        let mut urls = vec![format!("{}/log", server.dynamodb_url)];
+        urls.extend(
+            ["/", "/stored", "/openapi.yaml", "/unknown"].map(|it| server.url.clone() + it),
+        );
+        for url in urls {
+            let request = agent().get(&url);
             let status = request.header(name, value).call().unwrap().status();
-            assert_eq!(status == 403, expected[0] == 403, "{path}, {name}: {value}");
+            assert_eq!(status == 403, expected[0] == 403, "{url}, {name}: {value}");
         }
     }
+}
+
+#[test]
+fn the_log_has_a_line_with_the_address_for_each_request() {
+    let server = start(&[]);
+    let response = server.post(CREATE, None, PAPERS);
+    assert_eq!(server.get("/").status, 200);
+
+    let log = agent().get(format!("{}/log", server.dynamodb_url)).call();
+    let log = log.unwrap().body_mut().read_to_string().unwrap();
+
+    let line: Value = serde_json::from_str(&log).unwrap();
+    assert_eq!(
+        line["request_id"],
+        response.headers["x-request-id"].to_str().unwrap()
+    );
+    assert_eq!(
+        (&line["ip"], &line["status"]),
+        (&json!("127.0.0.1"), &json!(204))
+    );
+    assert!(!log.contains("Papers"), "{log}");
 }
 
 #[test]

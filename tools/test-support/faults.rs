@@ -205,7 +205,7 @@ async fn withhold(index: usize, request: &Request, response: HttpResponse) -> Ht
 /// The response of a service to a request that the caller's identity must not send.
 fn denial(service: &str) -> HttpResponse {
     let code = match service {
-        "dynamodb" | "lambda" => {
+        "dynamodb" | "lambda" | "logs" => {
             let error = "com.amazon.coral.service#AccessDeniedException";
             let body = json!({ "__type": error, "Message": "not authorized" });
             return http_response(400, body.to_string());

@@ -6,6 +6,7 @@ pub(crate) mod env;
 pub(crate) mod history;
 pub mod keys;
 pub(crate) mod list;
+pub(crate) mod logs;
 pub mod orgs;
 pub mod remove;
 pub(crate) mod restore;

@@ -106,11 +106,8 @@ impl Deployment {
         }
         let (sdk_config, http) = load_sdk_config().await?;
         let dynamodb_url = endpoint_url(&sdk_config, "DynamoDB")?;
-        let retries = RetryConfig::standard()
-            .with_max_attempts(MAX_ATTEMPTS)
-            .with_initial_backoff(INITIAL_BACKOFF);
         let config = ConfigBuilder::from(&sdk_config)
-            .retry_config(retries)
+            .retry_config(retry_config())
             // Also retries what the function retries, such as transaction conflicts.
             .retry_classifier(AdditionalRetryClassifier);
         let (table_names, history_table, place) = match stack_name {
@@ -247,6 +244,13 @@ impl Deployment {
     pub(crate) fn is_on_aws(&self) -> bool {
         self.aws_config().is_some()
     }
+}
+
+/// For requests that are likely to be throttled.
+pub(crate) fn retry_config() -> RetryConfig {
+    RetryConfig::standard()
+        .with_max_attempts(MAX_ATTEMPTS)
+        .with_initial_backoff(INITIAL_BACKOFF)
 }
 
 /// The URL of the local service's DynamoDB. Fails if the environment has an invalid URL, or one

@@ -7,6 +7,7 @@
 //! | [`context`] | the global options, the deployment that a command works on, and its run |
 //! | [`record`] | stored records with all attributes, of any kind or parsed as one kind |
 //! | `read` | which records to read: one, or those in a scope |
+//! | `log` | the lines of requests, from the log of a stack or of the local service |
 //! | `write` | writes as data, and the requests and transactions that send them |
 //! | [`marked_deletion`] | the protocol that deletes teams and organizations with their children |
 //! | [`commands`] | one file for each subcommand |
@@ -27,6 +28,7 @@ pub mod export;
 mod expressions;
 mod http;
 mod key_record;
+mod log;
 pub mod marked_deletion;
 mod message;
 pub mod organization;
@@ -48,7 +50,7 @@ use workspace_management::api_key::API_KEY_PREFIX;
 use crate::{
     commands::{
         doctor::{self, OnlyWarningsError},
-        edit, history, keys, list, orgs, remove, restore,
+        edit, history, keys, list, logs, orgs, remove, restore,
     },
     context::GlobalOptions,
     errors::UsageError,
@@ -80,7 +82,7 @@ const AFTER_HELP: &str = "\
 Data is printed to standard output, everything else to standard error. With --json,
 the data is one JSON document: an array if a command can act on several things, even
 if it acts on one, and otherwise an object. If --limit cuts an array, a message says
-so. Only exports (JSON Lines) and completions are not one JSON document.
+so. Only exports and logs (JSON Lines) and completions are not one JSON document.
 
 Exit codes:
   0  success
@@ -124,6 +126,16 @@ enum Command {
     /// Copy missing records back from an export, or from a table restored from a backup
     #[command(after_help = restore::EXAMPLES)]
     Restore(restore::Args),
+    /// Print a line for each request of a caller, from the log
+    ///
+    /// A line has the time, the status, the operation, the code, the organization and the key of the
+    /// caller, the address, the request id, and the reason or the JSON pointers of an error.
+    /// --json has all fields, and prints JSON Lines.
+    ///
+    /// On AWS, a line can take a minute to arrive. Requests that did not reach the function or that
+    /// it did not end are only found with --request. The local service has its last 10,000 lines.
+    #[command(after_help = logs::EXAMPLES)]
+    Logs(logs::Args),
     /// Check that the tables match template.yaml and that the API works
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Args),
@@ -214,6 +226,7 @@ async fn execute_command(command: Command, options: GlobalOptions) -> anyhow::Re
         Command::Edit(args) => edit::execute(args, options).await,
         Command::Remove(args) => remove::execute(args, options).await,
         Command::Restore(args) => restore::execute(args, options).await,
+        Command::Logs(args) => logs::execute(args, options).await,
         Command::Doctor(args) => doctor::execute(args, options).await,
         Command::Env => commands::env::execute(options).await,
     }

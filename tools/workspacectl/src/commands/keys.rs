@@ -16,7 +16,9 @@ pub use self::{
     new_key::{KeyRequest, NewKey},
 };
 
-use self::key_arguments::{KeyArgs, read_key_ids};
+pub(crate) use self::key_arguments::read_key_ids;
+
+use self::key_arguments::KeyArgs;
 use crate::{context::GlobalOptions, key_record, organization, output::print_rows};
 
 pub(crate) const EXAMPLES: &str = "\

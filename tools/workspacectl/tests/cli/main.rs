@@ -11,6 +11,7 @@ mod interference;
 mod keys;
 mod kills;
 mod list;
+mod logs;
 mod messages;
 mod network;
 mod orgs;

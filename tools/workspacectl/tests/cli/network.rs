@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     process::{Command, Output, Stdio},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, SystemTime},
 };
 
@@ -47,6 +47,40 @@ pub(crate) struct Stack {
     pub(crate) has_termination_protection: bool,
     /// The ARNs of the subscriptions to its topic.
     pub(crate) subscriptions: Vec<&'static str>,
+    pub(crate) logs: Arc<Mutex<Logs>>,
+}
+
+/// What CloudWatch Logs has stored about a stack.
+#[derive(Debug, Default)]
+pub(crate) struct Logs {
+    /// The pages of each log group, with events.
+    pub(crate) pages: BTreeMap<&'static str, Vec<Vec<Value>>>,
+}
+
+impl Logs {
+    /// The events of the requested page that are in the requested time and contain a value in the
+    /// pattern. CloudWatch evaluates the whole pattern.
+    fn filter(&self, request: &Value) -> Value {
+        let group = request["logGroupName"].as_str().unwrap();
+        let token = request["nextToken"].as_str().unwrap_or("0");
+        let number: usize = token.parse().unwrap();
+        let pages = self.pages.get(group).map_or(&[][..], Vec::as_slice);
+        let mut events = pages.get(number).cloned().unwrap_or_default();
+        let pattern = request["filterPattern"].as_str().unwrap();
+        let end = request["endTime"].as_i64().unwrap_or(i64::MAX);
+        events.retain(|event| {
+            let time = event["timestamp"].as_i64().unwrap();
+            let message = event["message"].as_str().unwrap();
+            let mut values = pattern.split('"').skip(1).step_by(2);
+            let is_in_time = request["startTime"].as_i64().unwrap() <= time && time <= end;
+            is_in_time && values.any(|value| message.contains(&format!("\"{value}\"")))
+        });
+        let mut page = json!({ "events": events });
+        if number + 1 < pages.len() {
+            page["nextToken"] = json!((number + 1).to_string());
+        }
+        page
+    }
 }
 
 impl Stack {
@@ -62,6 +96,7 @@ impl Stack {
             ]),
             has_termination_protection: true,
             subscriptions: vec!["arn:aws:sns:us-east-1:123456789012:stack-AlarmTopic:1"],
+            logs: Arc::default(),
         }
     }
 }
@@ -241,6 +276,11 @@ impl Aws {
                 let environment = json!({ "Variables": stack.variables });
                 return http_response(200, json!({ "Environment": environment }).to_string());
             }
+            _ if request.service == "logs" => {
+                let logs = stack.logs.lock().unwrap();
+                let response = logs.filter(&request.body);
+                return http_response(200, response.to_string());
+            }
             "GetCallerIdentity" => "<Arn>arn:aws:iam::123456789012:user/ada</Arn>".to_owned(),
             "DescribeStacks" => {
                 let outputs = stack.outputs.iter().map(|(key, value)| {
@@ -258,12 +298,14 @@ impl Aws {
             }
             "ListStackResources" => {
                 let tables = ALL_TABLES.iter().map(|table| table.logical_id);
-                let resources = tables.chain(["Function"]).map(|id| {
-                    format!(
-                        "<LogicalResourceId>{id}</LogicalResourceId>\
+                let resources = tables
+                    .chain(["Function", "LogGroup", "ApiLogGroup"])
+                    .map(|id| {
+                        format!(
+                            "<LogicalResourceId>{id}</LogicalResourceId>\
                     <PhysicalResourceId>{id}</PhysicalResourceId>"
-                    )
-                });
+                        )
+                    });
                 list("StackResourceSummaries", resources)
             }
             "ListSubscriptionsByTopic" => {

@@ -35,6 +35,8 @@ const READS: &[&str] = &[
     "list models --org acme",
     "list teams --org acme",
     "list teams --org acme --project apollo",
+    "logs --org acme",
+    "logs --request throttled=",
     "orgs export acme --out NEW",
     "orgs list",
     "orgs show acme",
@@ -100,6 +102,8 @@ fn needed(request: &Request) -> BTreeSet<String> {
         "cloudformation" => "stack/${OperatedStack}/*",
         "lambda" => "${OperatedStack}-Function-*",
         "sns" => "${OperatedStack}-AlarmTopic-*",
+        "logs" if request.body["logGroupName"] == "LogGroup" => "${OperatedStack}-*",
+        "logs" => "/aws/vendedlogs/${OperatedStack}-*",
         _ => {
             return iam::needed(request, |_, index| {
                 let index = index.map_or("", |_| "/index/*");
@@ -142,6 +146,12 @@ fn the_history_is_neither_changed_nor_written_alone() {
 #[test]
 fn the_policies_have_exactly_the_permissions_that_commands_need() {
     let network = Network::with_api();
+    // A request that is only in the API's log.
+    let message = json!({ "request_id": "throttled=" }).to_string();
+    let event = json!({ "timestamp": u32::MAX as u64 * 1000, "message": message });
+    let mut logs = network.stack.logs.lock().unwrap();
+    logs.pages.insert("ApiLogGroup", vec![vec![event]]);
+    drop(logs);
     let records = records();
     for (table, record) in &records {
         network.dynamodb.put(*table, record);

@@ -8,7 +8,8 @@ use std::{
 
 use serde_json::{Value, json};
 use test_support::server;
-use workspace_local::demo::DEMO_KEY;
+use tracing_subscriber::prelude::*;
+use workspace_local::{demo::DEMO_KEY, log};
 use workspace_management::records::Table;
 
 use crate::workspacectl;
@@ -28,8 +29,11 @@ impl Deref for Server {
 }
 
 impl Server {
-    /// Starts the service. It has no caches, so that commands need not wait.
+    /// Starts the service. It has no caches, so that commands need not wait. All services of this
+    /// process share a log.
     pub(crate) fn start() -> Self {
+        // Fails if a different test has installed it.
+        let _ = tracing_subscriber::registry().with(log::layer()).try_init();
         Self(server::Server::start(&["--key-cache", "0"]))
     }
 

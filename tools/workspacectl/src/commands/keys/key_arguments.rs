@@ -112,7 +112,7 @@ pub(crate) struct KeyArgs {
 /// Reads the distinct ids of the keys in the arguments and, if an argument is `-`, in standard
 /// input. Fails if a key or an id is invalid. The error never repeats it, because it may be a
 /// secret.
-pub(super) fn read_key_ids(keys_or_ids: &[String]) -> Result<Vec<String>> {
+pub(crate) fn read_key_ids(keys_or_ids: &[String]) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for argument in keys_or_ids {
         if argument == "-" {

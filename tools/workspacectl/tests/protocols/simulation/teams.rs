@@ -193,7 +193,7 @@ fn every_part_of_the_protocol_is_needed() {
         (Weakness::LastDeleteWithoutCondition, 234),
         (Weakness::EventualReads, 0),
         (Weakness::NoWaitInRerun, 0),
-        (Weakness::UnexportedUnchecked, 13),
+        (Weakness::UnexportedUnchecked, 102),
     ];
     assert_breaks(simulate, &weaknesses);
 }
@@ -260,7 +260,7 @@ fn nothing_is_deleted_or_marked_after_a_cancel() {
         cancel,
         &[
             (Weakness::CancelWithoutStamp, 76),
-            (Weakness::DeletesWithoutCheck, 146),
+            (Weakness::DeletesWithoutCheck, 352),
         ],
     );
 }

@@ -189,6 +189,46 @@ async fn local_lines(deployment: &Deployment, since: SystemTime) -> Result<Vec<L
     Ok(lines)
 }
 
+/// The requests with an API key.
+#[derive(Debug, Default)]
+pub(crate) struct KeyUse {
+    pub(crate) requests: u64,
+    /// The requests that got a 4xx or a 5xx.
+    pub(crate) errors: u64,
+    pub(crate) last_request_at: Option<SystemTime>,
+    pub(crate) addresses: BTreeSet<String>,
+}
+
+impl KeyUse {
+    /// Adds requests from an address, which is empty if the log has none.
+    fn add(&mut self, requests: u64, errors: u64, last_request_at: SystemTime, address: &str) {
+        self.requests += requests;
+        self.errors += errors;
+        self.last_request_at = self.last_request_at.max(Some(last_request_at));
+        if !address.is_empty() {
+            self.addresses.insert(address.to_owned());
+        }
+    }
+}
+
+/// The use of API keys, by key id, since a time.
+pub(crate) async fn key_uses(
+    deployment: &Deployment,
+    since: SystemTime,
+) -> Result<BTreeMap<String, KeyUse>> {
+    if let Place::Stack(stack) = &deployment.place {
+        return CloudWatch::of(stack)?.key_uses(since).await;
+    }
+    let mut uses = BTreeMap::<_, KeyUse>::new();
+    for line in local_lines(deployment, since).await? {
+        let text = |name: &str| line.fields[name].as_str().unwrap_or_default();
+        let is_error = line.fields["status"].as_u64() >= Some(400);
+        let key_use = uses.entry(text("key_id").to_owned()).or_default();
+        key_use.add(1, u64::from(is_error), line.time, text("ip"));
+    }
+    Ok(uses)
+}
+
 /// The time at a duration before now.
 pub(crate) fn time_before_now(duration: Duration) -> Result<SystemTime> {
     let time = SystemTime::now().checked_sub(duration);

@@ -6,6 +6,7 @@ mod list;
 mod new_key;
 mod revoke;
 pub(crate) mod rotate;
+mod usage;
 
 use std::collections::BTreeSet;
 
@@ -44,6 +45,9 @@ pub(crate) enum Command {
     /// Revoke API keys. For up to a minute, the function can still accept keys that it has cached
     #[command(after_help = revoke::EXAMPLES)]
     Revoke(revoke::Args),
+    /// Show when API keys were last used, how often and from where
+    #[command(after_help = usage::EXAMPLES)]
+    Usage(usage::Args),
 }
 
 /// The columns of `keys list` and `keys check`.
@@ -60,6 +64,7 @@ pub(crate) async fn execute(command: Command, options: GlobalOptions) -> Result<
         Command::Check(args) => check(&args, options).await,
         Command::Rotate(args) => rotate::execute(args, options).await,
         Command::Revoke(args) => revoke::execute(args, options).await,
+        Command::Usage(args) => usage::execute(args, options).await,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The logs of a stack in CloudWatch Logs. Lines are read with `FilterLogEvents`, which costs
-//! nothing.
+//! nothing. Uses are counted with Logs Insights, so that not every line has to be read.
 //!
 //! [Filter patterns] quote values, and a `*` in a value matches any text. No id contains a `*`, a
 //! quotation mark or a backslash.
@@ -7,22 +7,25 @@
 //! [Filter patterns]: https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use aws_sdk_cloudwatchlogs::{
-    Client, config::Builder as ConfigBuilder,
+    Client,
+    config::Builder as ConfigBuilder,
     operation::filter_log_events::builders::FilterLogEventsFluentBuilder as FilterLogEvents,
-    types::FilteredLogEvent,
+    types::{FilteredLogEvent, QueryStatus, ResultField},
 };
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
-use super::{Filter, Line, Subject, is_request_id};
+use super::{Filter, KeyUse, Line, Subject, is_request_id};
 use crate::{
     deployment::{Stack, retry_config},
     errors::RequestResultExt as _,
+    message::print_message,
 };
 
 /// How many request ids fit into a pattern, which has at most 1,024 characters.
@@ -30,6 +33,18 @@ pub(super) const MAX_IDS: usize = 15;
 
 /// How much the times of a request can differ in the two logs. A request takes at most 30 s.
 const MAX_TIME_DIFFERENCE: Duration = Duration::from_secs(60);
+
+const QUERY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The maximum number of rows of a query.
+const MAX_ROWS: usize = 10_000;
+
+/// Counts the requests by key and address. The first `stats` joins the lines of both logs.
+const KEY_USES: &str = "fields floor(status / 400) as failed, toMillis(@timestamp) as logged_at \
+    | stats max(key_id) as used_key, max(ip) as address, max(failed) as is_error, max(logged_at) as ended_at by request_id \
+    | filter ispresent(used_key) \
+    | stats count(*) as requests, sum(is_error) as errors, max(ended_at) as last_at by used_key, address \
+    | sort requests desc | limit 10000";
 
 pub(super) struct CloudWatch<'a> {
     client: Client,
@@ -106,6 +121,57 @@ impl<'a> CloudWatch<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// The use of all API keys since a time.
+    pub(super) async fn key_uses(&self, since: SystemTime) -> Result<BTreeMap<String, KeyUse>> {
+        let rows = self.query(KEY_USES, since).await?;
+        if rows.len() == MAX_ROWS {
+            print_message(&format!(
+                "note: only the {MAX_ROWS} pairs of key and address with most requests are counted"
+            ));
+        }
+        let mut uses = BTreeMap::<_, KeyUse>::new();
+        for row in rows {
+            let text = |name: &str| {
+                let field = row.iter().find(|field| field.field() == Some(name));
+                field.and_then(ResultField::value).unwrap_or_default()
+            };
+            // A number can have a fraction or an exponent.
+            let number = |name: &str| text(name).parse::<f64>().unwrap_or_default() as u64;
+            let last_request_at = UNIX_EPOCH + Duration::from_millis(number("last_at"));
+            let key_use = uses.entry(text("used_key").to_owned()).or_default();
+            let (requests, errors) = (number("requests"), number("errors"));
+            key_use.add(requests, errors, last_request_at, text("address"));
+        }
+        Ok(uses)
+    }
+
+    /// Runs a query of Logs Insights on both logs.
+    async fn query(&self, query: &str, since: SystemTime) -> Result<Vec<Vec<ResultField>>> {
+        let query = self
+            .client
+            .start_query()
+            .log_group_names(self.function_log)
+            .log_group_names(self.api_log)
+            .start_time(millis(since) / 1000)
+            .end_time(millis(SystemTime::now()) / 1000)
+            .query_string(query);
+        let query = query.send().await.aws_context("cannot query the log")?;
+        let id = query
+            .query_id
+            .context("CloudWatch Logs returned no query")?;
+        loop {
+            let results = self.client.get_query_results().query_id(&id).send().await;
+            let results = results.aws_context("cannot query the log")?;
+            match results.status {
+                Some(QueryStatus::Scheduled | QueryStatus::Running) => sleep(QUERY_INTERVAL).await,
+                Some(QueryStatus::Complete) => return Ok(results.results.unwrap_or_default()),
+                status => {
+                    bail!("the query of the log has ended as {status:?}: run the command again")
+                }
+            }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `logs`.
+//! `logs` and `keys usage`.
 
 use std::{
     io::{BufRead as _, BufReader, Lines},
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use test_support::{
     faults::{Fault, Phase},
     fixtures::{self, key_record},
-    key_id,
+    key_id, unique_key,
 };
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::records::Table;
@@ -295,6 +295,49 @@ fn follow_prints_late_lines_once_and_ends_when_nobody_reads_them() {
 }
 
 #[test]
+fn the_use_of_a_key_is_counted_over_all_addresses() {
+    let network = network();
+    let other = unique_key();
+    let record = json!(key_record(&other, "acme", "unused"));
+    network.dynamodb.put(Table::API_KEYS, record);
+    let row = |address: &str, requests: &str, last: &str| {
+        json!({
+            "used_key": KEY_ID, "address": address, "requests": requests, "errors": "1",
+            "last_at": last,
+        })
+    };
+    network.stack.logs.lock().unwrap().rows = vec![
+        row("192.0.2.1", "40", "1767225600000"),
+        row("192.0.2.2", "2.0", "1.7672256001E12"),
+        row("192.0.2.3", "1", "1767225600000"),
+        row("192.0.2.4", "1", "1767225600000"),
+        // Requests without a line of the API.
+        json!({ "used_key": KEY_ID, "requests": "1", "errors": "0", "last_at": "1767225600000" }),
+        json!({ "used_key": "anonymous", "requests": "9" }),
+    ];
+    let url = network.listen(|_| None);
+
+    let output = on_stack(&url, "keys usage --org acme --json")
+        .output()
+        .unwrap();
+
+    let note = "note: requests are counted for at most LogRetentionDays (by default 30)";
+    assert!(text(&output.stderr).starts_with(note), "{output:?}");
+    let keys: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let find = |id: &str| keys.iter().find(|key| key["key_id"] == id).unwrap();
+    let (used, unused) = (find(KEY_ID), find(&key_id(&other)));
+    assert_eq!(keys.len(), 2);
+    let names = "usage requests errors last_request_at secret_sha256";
+    let expected = r#""used" 45 4 "2026-01-01T00:00:00.100Z" null"#;
+    assert_eq!(fields(used, names), expected);
+    assert_eq!(fields(unused, names), r#""unused" 0 0 null null"#);
+    assert_eq!(used["addresses"].as_array().unwrap().len(), 4);
+    let table = on_stack(&url, "keys usage").output().unwrap();
+    let addresses = "192.0.2.1,192.0.2.2,192.0.2.3,and 1 more";
+    assert!(text(&table.stdout).contains(addresses), "{table:?}");
+}
+
+#[test]
 fn the_local_service_has_the_same_commands() {
     let server = Server::start();
     server.run("orgs create logged");
@@ -317,6 +360,14 @@ fn the_local_service_has_the_same_commands() {
     assert_eq!(lines(&format!("logs --key {key} --status 4xx")), found);
     let unused = format!("logs --key {}", key_id(unused.trim()));
     assert!(lines(&unused).is_empty());
+
+    let keys = server.records("keys usage --org logged");
+    let uses = keys
+        .iter()
+        .map(|key| fields(key, "requests errors addresses"));
+    let mut uses = Vec::from_iter(uses);
+    uses.sort();
+    assert_eq!(uses, ["0 0 []", r#"2 1 ["127.0.0.1"]"#]);
 
     let mut command = workspacectl("logs --key acmeDemoKey1");
     for (url, error) in [

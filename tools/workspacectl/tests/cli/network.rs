@@ -55,6 +55,10 @@ pub(crate) struct Stack {
 pub(crate) struct Logs {
     /// The pages of each log group, with events.
     pub(crate) pages: BTreeMap<&'static str, Vec<Vec<Value>>>,
+    /// The rows of each query, with fields.
+    pub(crate) rows: Vec<Value>,
+    /// How often the results of a query were requested.
+    polls: usize,
 }
 
 impl Logs {
@@ -80,6 +84,19 @@ impl Logs {
             page["nextToken"] = json!((number + 1).to_string());
         }
         page
+    }
+
+    /// The results of a query, which is still running at the first request.
+    fn results(&mut self) -> Value {
+        self.polls += 1;
+        if self.polls == 1 {
+            return json!({ "status": "Running", "results": [] });
+        }
+        let fields = |row: &Value| {
+            let fields = row.as_object().unwrap().iter();
+            Value::from_iter(fields.map(|(name, value)| json!({ "field": name, "value": value })))
+        };
+        json!({ "status": "Complete", "results": Value::from_iter(self.rows.iter().map(fields)) })
     }
 }
 
@@ -277,8 +294,12 @@ impl Aws {
                 return http_response(200, json!({ "Environment": environment }).to_string());
             }
             _ if request.service == "logs" => {
-                let logs = stack.logs.lock().unwrap();
-                let response = logs.filter(&request.body);
+                let mut logs = stack.logs.lock().unwrap();
+                let response = match name {
+                    "FilterLogEvents" => logs.filter(&request.body),
+                    "StartQuery" => json!({ "queryId": "1" }),
+                    _ => logs.results(),
+                };
                 return http_response(200, response.to_string());
             }
             "GetCallerIdentity" => "<Arn>arn:aws:iam::123456789012:user/ada</Arn>".to_owned(),

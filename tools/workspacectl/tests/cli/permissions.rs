@@ -28,6 +28,7 @@ const READS: &[&str] = &[
     "keys check acmeDemoKey1",
     "keys list",
     "keys list --org acme",
+    "keys usage",
     "list members",
     "list members --org acme",
     "list members --org acme --project apollo --team research-team",
@@ -102,8 +103,7 @@ fn needed(request: &Request) -> BTreeSet<String> {
         "cloudformation" => "stack/${OperatedStack}/*",
         "lambda" => "${OperatedStack}-Function-*",
         "sns" => "${OperatedStack}-AlarmTopic-*",
-        "logs" if request.body["logGroupName"] == "LogGroup" => "${OperatedStack}-*",
-        "logs" => "/aws/vendedlogs/${OperatedStack}-*",
+        "logs" => return needed_for_logs(request),
         _ => {
             return iam::needed(request, |_, index| {
                 let index = index.map_or("", |_| "/index/*");
@@ -112,6 +112,22 @@ fn needed(request: &Request) -> BTreeSet<String> {
         }
     };
     [format!("{}:{} {resource}", request.service, request.action)].into()
+}
+
+/// The permissions that a request to CloudWatch Logs needs, for each log group that it names.
+fn needed_for_logs(request: &Request) -> BTreeSet<String> {
+    let mut groups = vec![request.body["logGroupName"].clone()];
+    if let Some(names) = request.body["logGroupNames"].as_array() {
+        groups.clone_from(names);
+    }
+    let resource = |group: &Value| match group.as_str() {
+        Some("LogGroup") => "${OperatedStack}-*",
+        Some(_) => "/aws/vendedlogs/${OperatedStack}-*",
+        // Only the results of a query, which has an id.
+        None => "*",
+    };
+    let permission = |group| format!("logs:{} {}", request.action, resource(group));
+    groups.iter().map(permission).collect()
 }
 
 #[test]

@@ -117,10 +117,10 @@ fn assert_complete_history(before: &Records, network: &Network) {
         if entry["phase"].is_string() {
             let parts = [&key["project"], &key["team_id"], &key["org_id"]];
             let parts: Vec<_> = parts.into_iter().filter_map(Value::as_str).collect();
-            let is_outside = |record: &String| !record.contains(&parts.join("#"));
-            let is_different = |record: &String| *record != key.to_string();
-            replayed.retain(|record, _| is_outside(record) && is_different(record));
-            after.retain(|record, _| is_outside(record) && is_different(record));
+            let (key, parts) = (key.to_string(), parts.join("#"));
+            let is_outside = |record: &String| !record.contains(&parts) && *record != key;
+            replayed.retain(|record, _| is_outside(record));
+            after.retain(|record, _| is_outside(record));
             continue;
         }
         let record = replayed.entry(key.to_string()).or_default();

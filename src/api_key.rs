@@ -16,6 +16,7 @@ use crate::{
     operations::Operation,
     prefer::split_unquoted,
     records::{ApiKeyRecord, ApiKeyState, Organization},
+    values::Identifier,
 };
 
 /// The first characters of every key.
@@ -152,6 +153,15 @@ impl ApiKeyRecord {
         match &self.operations {
             None => true,
             Some(names) => names.iter().any(|name| name == operation.name()),
+        }
+    }
+
+    /// Whether the key may call an operation with this project in the path. `None` if the path of
+    /// the operation has no project.
+    pub(crate) fn allows_project(&self, project_id: Option<&Identifier>) -> bool {
+        match &self.projects {
+            None => true,
+            Some(ids) => project_id.is_some_and(|it| ids.iter().any(|id| id == it.as_str())),
         }
     }
 }

@@ -23,6 +23,10 @@ pub enum AnonymousAccess {
     Denied,
 }
 
+/// The id of the organization in a path, and of the project, if the path has one. `None` if the path
+/// has neither.
+pub(crate) type PathIds<'a> = Option<(&'a Identifier, Option<&'a Identifier>)>;
+
 /// The id of callers without an API key, in records and in the log.
 const ANONYMOUS: &str = "anonymous";
 
@@ -90,8 +94,7 @@ impl Caller {
     }
 }
 
-/// Authorizes the caller of an operation. `path_org_id` is the id of the organization in the path,
-/// if the path has one. Adds the organization that the caller acts for to `log`.
+/// Authorizes the caller of an operation. Adds the organization that the caller acts for to `log`.
 ///
 /// # Errors
 /// Any error with the status 401 or 403, or [`Error::NoSuchOrganization`]. If a read fails or a
@@ -101,9 +104,10 @@ pub(crate) async fn authorize(
     anonymous_access: AnonymousAccess,
     request: &Request<'_>,
     operation: Operation,
-    path_org_id: Option<&Identifier>,
+    path_ids: PathIds<'_>,
     log: &mut RequestLog<'_>,
 ) -> Result<Caller> {
+    let path_org_id = path_ids.map(|(org_id, _)| org_id);
     let is_key_optional =
         operation.is_key_optional() && anonymous_access == AnonymousAccess::Allowed;
     let key = match (request.credential, path_org_id) {
@@ -115,12 +119,19 @@ pub(crate) async fn authorize(
         (Credential::Missing, _) => return Err(Error::NoKey),
     };
     let found = accept_key(store, key, path_org_id, request.received_at, log).await?;
-    if !found.record.allows(operation) {
+    let record = &found.record;
+    if !record.allows(operation) {
         return Err(Error::OperationNotAllowed {
             operation_name: operation.name(),
         });
     }
-    let org_id = Identifier::parse(&found.record.org_id)
+    if !record.allows_project(path_ids.and_then(|(_, project_id)| project_id)) {
+        let allowed = record.projects.as_deref().unwrap_or_default();
+        return Err(Error::ProjectNotAllowed {
+            allowed_projects: shorten(&allowed.join("`, `")),
+        });
+    }
+    let org_id = Identifier::parse(&record.org_id)
         .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
     Ok(Caller::new(org_id, Some(key.id), request))
 }

@@ -77,6 +77,9 @@ pub(crate) enum Error {
     OrganizationNotEnabled,
     #[error("This API key is not allowed to call `{operation_name}`.")]
     OperationNotAllowed { operation_name: &'static str },
+    /// The path has a project that the API key does not allow, or no project.
+    #[error("This API key allows only operations of these projects: `{allowed_projects}`.")]
+    ProjectNotAllowed { allowed_projects: String },
     #[error("No operation has this path. Paths are case-sensitive and have no trailing slash.")]
     NoSuchPath,
     /// An anonymous caller's organization is disabled or not registered. The log says which.

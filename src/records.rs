@@ -5,8 +5,9 @@
 //!
 //! Programs other than the function and `workspacectl` can write to the tables. In an attribute
 //! that restricts access (`disabled_at`, `erasing_id`, `revoked_at`, `expires_at`, `operations`,
-//! `removing_id`), NULL counts as the strictest value, and a missing attribute restricts nothing.
-//! Other missing attributes are read as empty, except in [`ApiKeyRecord`], where some are required.
+//! `projects`, `removing_id`), NULL counts as the strictest value, and a missing attribute restricts
+//! nothing. Other missing attributes are read as empty, except in [`ApiKeyRecord`], where some are
+//! required.
 
 #![allow(missing_docs, reason = "docs/records.md describes each attribute")]
 

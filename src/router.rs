@@ -1,7 +1,7 @@
 //! Finds the operation of a request, authorizes the caller and runs the operation.
 
 use crate::{
-    auth::{AnonymousAccess, Caller, authorize},
+    auth::{AnonymousAccess, Caller, PathIds, authorize},
     body,
     error::{Error, Result},
     event::Request,
@@ -17,7 +17,7 @@ use crate::{
         set_bot_voice::set_bot_voice,
     },
     store::Store,
-    values::{Identifier, PathParameter},
+    values::PathParameter,
 };
 
 /// Runs the operation named by the path of a request, if the caller is authorized. All paths of the
@@ -35,31 +35,31 @@ pub(crate) async fn dispatch<'a>(
         ["api", "v1", "org", org_id, "addModelsToOrg", model_type] => {
             let org_id = gate.parse(ORG_ID, org_id)?;
             let model_type = gate.parse(MODEL_TYPE, model_type)?;
-            let (caller, input) = gate.admit(Operation::AddModels, Some(&org_id)).await?;
+            let (caller, input) = gate.admit(Operation::AddModels, Some((&org_id, None))).await?;
             add_models(store, &caller, &model_type, input).await
         }
         ["api", "v1", "org", org_id, "dataStores", "create"] => {
             let org_id = gate.parse(ORG_ID, org_id)?;
-            let (caller, input) = gate.admit(Operation::CreateDataStore, Some(&org_id)).await?;
+            let (caller, input) = gate.admit(Operation::CreateDataStore, Some((&org_id, None))).await?;
             create_data_store(store, &caller, input).await
         }
         ["api", "v1", "project", org_id, project_id, team_id, "addUsersToTheTeam"] => {
             let org_id = gate.parse(ORG_ID, org_id)?;
             let project_id = gate.parse(PROJECT_ID, project_id)?;
             let team_id = gate.parse(TEAM_ID, team_id)?;
-            let (caller, input) = gate.admit(Operation::AddTeamUsers, Some(&org_id)).await?;
+            let (caller, input) = gate.admit(Operation::AddTeamUsers, Some((&org_id, Some(&project_id)))).await?;
             add_team_users(store, &caller, &project_id, &team_id, input).await
         }
         ["api", "v1", "project", org_id, project_id, "createNewTeamOnProject"] => {
             let org_id = gate.parse(ORG_ID, org_id)?;
             let project_id = gate.parse(PROJECT_ID, project_id)?;
-            let (caller, input) = gate.admit(Operation::CreateTeam, Some(&org_id)).await?;
+            let (caller, input) = gate.admit(Operation::CreateTeam, Some((&org_id, Some(&project_id)))).await?;
             create_team(store, &caller, &project_id, input).await
         }
         ["api", "v1", "project", org_id, project_id, "createLoggingInstance"] => {
             let org_id = gate.parse(ORG_ID, org_id)?;
             let project_id = gate.parse(PROJECT_ID, project_id)?;
-            let (caller, input) = gate.admit(Operation::CreateLoggingInstance, Some(&org_id)).await?;
+            let (caller, input) = gate.admit(Operation::CreateLoggingInstance, Some((&org_id, Some(&project_id)))).await?;
             create_logging_instance(store, &caller, &project_id, input).await
         }
         ["api", "v1", "bot", "playground", bot_id, "voice"] => {
@@ -102,7 +102,7 @@ impl<'a> Gate<'_, 'a, '_> {
     async fn admit<I: Input>(
         &mut self,
         operation: Operation,
-        path_org_id: Option<&Identifier>,
+        path_ids: PathIds<'_>,
     ) -> Result<(Caller, I)> {
         let request = self.request;
         self.log.operation = Some(operation);
@@ -114,7 +114,7 @@ impl<'a> Gate<'_, 'a, '_> {
             self.anonymous_access,
             request,
             operation,
-            path_org_id,
+            path_ids,
             self.log,
         )
         .await?;

@@ -105,6 +105,7 @@ impl Error {
             | Self::WrongOrganization
             | Self::OrganizationNotEnabled
             | Self::OperationNotAllowed { .. }
+            | Self::ProjectNotAllowed { .. }
             | Self::NoSuchPath
             | Self::BodyTooLarge { .. }
             | Self::Internal(_) => {}
@@ -124,6 +125,7 @@ impl Error {
             Self::WrongOrganization => (403, "other_organization", "Wrong organization"),
             Self::OrganizationNotEnabled => (403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed { .. } => (403, "operation_not_allowed", "Operation not allowed"),
+            Self::ProjectNotAllowed { .. } => (403, "project_not_allowed", "Project not allowed"),
             Self::NoSuchPath => (404, "no_such_path", "No such path"),
             Self::NoSuchOrganization(_) => (404, "no_such_organization", "No such organization"),
             Self::NoSuchTeam(_) => (404, "no_such_team", "No such team"),

@@ -69,6 +69,11 @@ pub struct ApiKeyRecord {
     #[serde(default, deserialize_with = "null_as_strictest")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
+    /// The ids of the projects that the key is limited to. Such a key may not call operations
+    /// whose path has no project. A missing attribute means no limit, and NULL allows nothing.
+    #[serde(default, deserialize_with = "null_as_strictest")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub projects: Option<Vec<String>>,
     pub created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
@@ -136,7 +141,7 @@ impl ApiKeyRecord {
 ///
 /// The strictest value is an empty `disabled_at` (disabled), `erasing_id` or `removing_id` (being
 /// erased or removed), `revoked_at` (revoked) or `expires_at` (expired), or an empty list of
-/// `operations` (the API key may call none).
+/// `operations` or `projects` (the API key may call none).
 pub(super) fn null_as_strictest<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

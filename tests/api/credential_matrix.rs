@@ -7,7 +7,8 @@ use std::{
 
 use serde_json::{Value, json};
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::{auth::AnonymousAccess, operations::Operation};
+use workspace_management::{auth::AnonymousAccess, operations::Operation, records::ApiKeyRecord};
+use workspace_records::contract::Description;
 
 use test_support::{TestApp, event_with_headers, keys_with_same_id, unique_key};
 
@@ -99,6 +100,74 @@ async fn no_operation_accepts_a_credential_that_does_not_authorize_it() {
     // The responses are the same, so they do not say why a key is rejected.
     assert_eq!(rejections.len(), 1, "{rejections:?}");
     assert_eq!(app.all_records().await, before);
+}
+
+#[tokio::test]
+async fn a_key_for_projects_may_call_only_operations_with_one_of_them_in_the_path() {
+    let app = TestApp::new().await;
+    let issue = async |projects: &[&str], operations: Option<&[Operation]>| {
+        let projects = projects.iter().map(|&id| id.to_owned()).collect();
+        let names = |it: &[Operation]| it.iter().map(|it| it.name().to_owned()).collect();
+        let change = |key: &mut ApiKeyRecord| {
+            key.projects = Some(projects);
+            key.operations = operations.map(names);
+        };
+        app.issue_key("acme", change).await
+    };
+    let none = issue(&[], None).await;
+    let others = issue(&["", "Apollo", "apoll", "apollo2", "acme#apollo"], None).await;
+    let anywhere = app.issue_key("acme", |_| {}).await;
+    let apollo = issue(&["zeus", "apollo"], None).await;
+    let no_operation = issue(&["apollo"], Some(&[])).await;
+    let all_operations = issue(&["apollo"], Some(Operation::ALL)).await;
+
+    for operation in Operation::ALL {
+        let has_project = Description::of(*operation).path.contains("{project_id}");
+        let rejection = (403, "project_not_allowed");
+        let in_apollo = if has_project { (204, "") } else { rejection };
+        let before = app.all_records().await;
+        for (key, expected) in [
+            (&none, rejection),
+            (&others, rejection),
+            (&no_operation, (403, "operation_not_allowed")),
+            (&apollo, in_apollo),
+            (&all_operations, in_apollo),
+            (&anywhere, (204, "")),
+        ] {
+            // The second request finds the key in the cache.
+            for _ in 0..2 {
+                let response = app.send(event_with_headers(*operation, bearer(key))).await;
+                let received = (response.status, response.code());
+                assert_eq!(received, expected, "{operation:?} {response:?}");
+                if expected.0 == 403 {
+                    assert_eq!(app.all_records().await, before);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_detail_names_the_projects_of_a_key_escaped_and_within_the_limit_of_the_contract() {
+    const DETAIL: &str = "This API key allows only operations of these projects:";
+    let app = TestApp::new().await;
+    let long = vec!["x".repeat(128); 100];
+    for (projects, expected) in [
+        (
+            vec!["zeus".to_owned(), "a\u{202e}".to_owned()],
+            "`zeus`, `a\\u{202e}`.",
+        ),
+        (long.clone(), &*format!("`{}", long[..3].join("`, `"))),
+    ] {
+        let limit = |key: &mut ApiKeyRecord| key.projects = Some(projects);
+        let key = app.issue_key("acme", limit).await;
+        let event = event_with_headers(Operation::CreateTeam, bearer(&key));
+        let problem = app.send(event).await.body.unwrap();
+        let detail = problem["detail"].as_str().unwrap();
+        let names = detail.strip_prefix(DETAIL).unwrap().trim_start();
+        assert!(names.starts_with(expected), "{detail}");
+        assert!(detail.chars().count() <= 1000, "{detail}");
+    }
 }
 
 #[tokio::test]

@@ -69,16 +69,21 @@ async fn no_operation_succeeds_for_a_disabled_or_erased_organization() {
 }
 
 #[tokio::test]
-async fn a_403_is_for_the_path_then_for_a_disabled_organization_then_for_the_operation() {
+async fn a_403_is_for_the_organization_then_for_the_operation_then_for_the_project() {
     let app = TestApp::new().await;
     app.register("globex").await;
     disable(&app).await;
-    let restricted = |key: &mut ApiKeyRecord| key.operations = Some(vec![]);
+    let elsewhere = |key: &mut ApiKeyRecord| key.projects = Some(vec![]);
+    let restricted = |key: &mut ApiKeyRecord| {
+        elsewhere(key);
+        key.operations = Some(vec![]);
+    };
     let restricted = app.client(&app.issue_key("acme", restricted).await);
+    let elsewhere = app.client(&app.issue_key("acme", elsewhere).await);
     let earlier = |key: &mut ApiKeyRecord| key.registration_id = Some("earlier".to_owned());
     let earlier = app.client(&app.issue_key("acme", earlier).await);
 
-    for client in [&restricted, &earlier] {
+    for client in [&restricted, &elsewhere, &earlier] {
         let globex = "/api/v1/org/globex/dataStores/create";
         let response = client.post(globex, body()).await;
         response.assert_problem(403, "other_organization");
@@ -91,6 +96,8 @@ async fn a_403_is_for_the_path_then_for_a_disabled_organization_then_for_the_ope
     for path in [VOICE, DATA_STORES] {
         let response = restricted.post(path, body()).await;
         response.assert_problem(403, "operation_not_allowed");
+        let response = elsewhere.post(path, body()).await;
+        response.assert_problem(403, "project_not_allowed");
         let response = earlier.post(path, body()).await;
         response.assert_problem(401, "unauthenticated");
     }

@@ -45,6 +45,11 @@ async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<Request<'a>> {
         .issue_key("acme", |key| key.operations = Some(vec![]))
         .await;
     let restricted = app.client(&restricted_key);
+    let projects = ["zeus", "hermes"].map(str::to_owned).to_vec();
+    let elsewhere_key = app
+        .issue_key("acme", |key| key.projects = Some(projects))
+        .await;
+    let elsewhere = app.client(&elsewhere_key);
     let initech = fixtures::disabled_organization("initech");
     app.insert(Table::ORGANIZATIONS, initech).await;
     let disabled = app.client_with_new_key("initech").await;
@@ -67,6 +72,7 @@ async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<Request<'a>> {
         ("Unauthenticated/rejected_key", &rejected, TEAM, &empty),
         ("Forbidden/other_organization", &acme, &globex, &empty),
         ("Forbidden/operation_not_allowed", &restricted, TEAM, &empty),
+        ("Forbidden/project_not_allowed", &elsewhere, TEAM, &empty),
         ("Forbidden/organization_disabled", &disabled, DISABLED_ORGANIZATION, &empty),
         ("NoSuchOrganization/no_such_organization", &anonymous, absent, &empty),
         ("NoSuchTeam/no_such_team", &acme, USERS, &user),

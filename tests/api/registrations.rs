@@ -118,6 +118,7 @@ async fn a_null_attribute_that_restricts_access_counts_as_set() {
         ("revoked_at", 401, "unauthenticated"),
         ("expires_at", 401, "unauthenticated"),
         ("operations", 403, "operation_not_allowed"),
+        ("projects", 403, "project_not_allowed"),
     ] {
         let app = TestApp::new().await;
         change_key(&app, attribute, json!(null)).await;
@@ -134,5 +135,26 @@ async fn a_null_attribute_that_restricts_access_counts_as_set() {
             let response = app.client(DEMO_KEY).post(path, body()).await;
             response.assert_problem(403, "organization_disabled");
         }
+    }
+}
+
+/// Only a list of strings limits a key to projects. Nothing else allows more than that.
+#[tokio::test]
+async fn a_key_with_malformed_projects_is_not_accepted() {
+    for (projects, status) in [
+        (json!(["zeus", "apollo"]), 204),
+        (json!([]), 403),
+        (json!(""), 500),
+        (json!("apollo"), 500),
+        (json!(true), 500),
+        (json!({ "apollo": "apollo" }), 500),
+        (json!(["apollo", 1]), 500),
+        (json!(["apollo", null]), 500),
+        (json!([["apollo"]]), 500),
+    ] {
+        let app = TestApp::new().await;
+        change_key(&app, "projects", projects.clone()).await;
+        let response = app.send(event(Operation::CreateTeam)).await;
+        assert_eq!(response.status, status, "{projects}: {response:?}");
     }
 }

@@ -491,7 +491,7 @@ async function describeSuccess(operation, { status, headers }, canceled) {
 const CAUSES = {
   unauthenticated: ["key"], organization_disabled: ["key"], operation_not_allowed: ["key"],
   other_organization: ["org_id", "key"], no_such_organization: ["org_id"],
-  no_such_team: ["team_id"],
+  no_such_team: ["team_id"], project_not_allowed: ["project_id", "key"],
 };
 
 function describeProblem({ status, statusText }, problem) {

@@ -39,7 +39,7 @@ pub(crate) enum Command {
     /// Show what API keys may do and when they expire. Does not verify their secrets
     #[command(after_help = "Example:\n  workspacectl keys check - < keys.txt")]
     Check(KeyArgs),
-    /// Replace API keys with new ones for the same operations. The old keys expire after --overlap
+    /// Replace API keys with new ones that may do the same. The old keys expire after --overlap
     #[command(after_help = rotate::EXAMPLES)]
     Rotate(rotate::Args),
     /// Revoke API keys. For up to a minute, the function can still accept keys that it has cached
@@ -51,10 +51,10 @@ pub(crate) enum Command {
 }
 
 /// The columns of `keys list` and `keys check`.
-#[rustfmt::skip] // five per line
-const KEY_COLUMNS: [&str; 10] = [
-    "key_id", "org_id", "state", "label", "expires_at",
-    "last_four", "created_at", "replaced_by", "revoked_at", "operations",
+#[rustfmt::skip] // few lines
+const KEY_COLUMNS: [&str; 11] = [
+    "key_id", "org_id", "state", "label", "expires_at", "last_four",
+    "created_at", "replaced_by", "revoked_at", "operations", "projects",
 ];
 
 pub(crate) async fn execute(command: Command, options: GlobalOptions) -> Result<()> {

@@ -8,6 +8,8 @@ use std::{
 
 use serde_json::{Value, json};
 use workspace_local::demo::DEMO_KEY;
+use workspace_management::operations::Operation;
+use workspace_records::contract::Description;
 
 use crate::{assert_fails, assert_usage_error, server::Server, text};
 
@@ -290,6 +292,51 @@ fn a_key_without_a_registration_is_malformed_and_can_only_be_revoked() {
     // An earlier version of the function accepts it.
     let revoked = server.records("keys revoke --all --org acme --yes");
     assert_eq!(revoked.len(), 2);
+}
+
+#[test]
+fn a_key_for_projects_works_only_there_and_so_does_its_replacement() {
+    let server = Server::start();
+    let options = "--project zeus,apollo --project zeus";
+    let output = server.output(&format!("keys create --org acme {options}"));
+    let key = text(&output.stdout).trim_end();
+    let summary = "and may call every operation in these projects: zeus, apollo. ";
+    assert!(text(&output.stderr).contains(summary), "{output:?}");
+    let id = &key[4..16];
+    let rotated = server.json(&format!("keys rotate {id}"))[0].take();
+
+    for (key, record) in [
+        (key, check(&server, id)),
+        (rotated["key"].as_str().unwrap(), rotated.clone()),
+    ] {
+        assert_eq!(record["projects"], json!(["zeus", "apollo"]));
+        assert_eq!(server.create_team("acme", key, "Docs"), 204);
+        assert_eq!(server.create_data_store("acme", key, "Papers"), 403);
+    }
+    let list = server.run("keys list --org acme");
+    assert_eq!(list.matches(" zeus,apollo").count(), 2, "{list}");
+    let elsewhere = create(&server, "--project zeus --allow create_team");
+    assert_eq!(server.create_team("acme", &elsewhere, "Docs"), 403);
+}
+
+#[test]
+fn a_key_for_projects_allows_no_operation_without_a_project() {
+    let server = Server::start();
+    for operation in Operation::ALL {
+        let name = operation.name();
+        let allow = format!("--project apollo --allow create_team,{name}");
+        let output = server.output(&format!("keys create --org acme {allow}"));
+        if Description::of(*operation).path.contains("{project_id}") {
+            assert!(output.status.success(), "{output:?}");
+        } else {
+            assert_usage_error(&output, &format!("cannot call {name}"));
+        }
+    }
+    for project in ["", "a/b", "apollo,", ".."] {
+        let create = format!("keys create --org acme --project={project}");
+        assert_usage_error(&server.output(&create), "--project");
+    }
+    assert_eq!(server.count("KeysTable"), 1 + 3);
 }
 
 /// The old key never expires later than before. The new keys have the lifetime of the old key.

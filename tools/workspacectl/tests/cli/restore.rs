@@ -331,7 +331,7 @@ fn an_invalid_line_stops_the_command_and_is_named() {
 #[test]
 fn keys_are_restored_from_a_table_unless_they_were_revoked() {
     let server = Server::with_records();
-    let [kept, lost] = [""; 2].map(|options| keys::create(&server, options));
+    let [kept, lost] = ["--project apollo"; 2].map(|options| keys::create(&server, options));
     let id = |key: &str| json!({ "key_id": { "S": key[4..16] } });
     let table = "KeysTable-restored";
     let key = json!({ "AttributeName": "key_id", "KeyType": "HASH" });

@@ -33,6 +33,8 @@ pub struct KeyRequest {
     pub expiry: Expiry,
     /// The operations that the key may call. `None` means all.
     pub operations: Option<Vec<String>>,
+    /// The projects that the key is limited to. `None` means no limit.
+    pub projects: Option<Vec<String>>,
 }
 
 /// Checks that a key can be printed, before one is created.
@@ -84,12 +86,8 @@ impl NewKey {
         let label = &request.label;
         let mut record = new_key_record(&key, org, registration_id, label, &timestamp(now))
             .context("the new key is malformed")?;
-        record.operations = request.operations.map(|operations| {
-            let mut seen = HashSet::new();
-            let operations = operations.into_iter();
-            let distinct = operations.filter(|operation| seen.insert(operation.clone()));
-            distinct.collect()
-        });
+        record.operations = request.operations.map(distinct);
+        record.projects = request.projects.map(distinct);
         record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let lifetime = expires_at.and_then(|at| at.duration_since(now).ok());
         record.created_by = Some(run.operator.clone());
@@ -132,7 +130,7 @@ impl NewKey {
         Ok(())
     }
 
-    /// Describes the key: its organization, expiry and operations.
+    /// Describes the key: its organization, expiry, operations and projects.
     fn summary(&self) -> String {
         let record = &self.stored.fields;
         let validity = match (&record.expires_at, record.lifetime_seconds) {
@@ -146,9 +144,20 @@ impl NewKey {
             Some(operations) => operations.join(", "),
             None => "every operation".to_owned(),
         };
+        let projects = match &record.projects {
+            Some(projects) => format!(" in these projects: {}", projects.join(", ")),
+            None => String::new(),
+        };
         format!(
-            "the key {} of {} {validity} and may call {operations}. Store it now: it cannot be printed again",
+            "the key {} of {} {validity} and may call {operations}{projects}. Store it now: it cannot be printed again",
             record.key_id, record.org_id
         )
     }
+}
+
+/// Drops repeated names.
+fn distinct(mut names: Vec<String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
 }

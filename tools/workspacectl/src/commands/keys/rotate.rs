@@ -149,6 +149,7 @@ async fn rotate(
         label: old_key.fields.label.clone(),
         expiry,
         operations: old_key.fields.operations.clone(),
+        projects: old_key.fields.projects.clone(),
     };
     let new_key = NewKey::issue(&context.deployment, run, request, Some(old_key))
         .await

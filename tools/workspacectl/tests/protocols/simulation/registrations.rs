@@ -29,6 +29,7 @@ fn key_request() -> KeyRequest {
         label: String::new(),
         expiry: Expiry::Never,
         operations: None,
+        projects: None,
     }
 }
 

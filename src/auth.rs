@@ -94,7 +94,8 @@ impl Caller {
     }
 }
 
-/// Authorizes the caller of an operation. Adds the organization that the caller acts for to `log`.
+/// Authorizes the caller of an operation. Adds the organization that the caller acts for, and when
+/// an accepted API key expires, to `log`.
 ///
 /// # Errors
 /// Any error with the status 401 or 403, or [`Error::NoSuchOrganization`]. If a read fails or a
@@ -120,6 +121,10 @@ pub(crate) async fn authorize(
     };
     let found = accept_key(store, key, path_org_id, request.received_at, log).await?;
     let record = &found.record;
+    let expires_at = record.expires_at.as_ref();
+    // `humantime` ignores the end of some malformed times, and a header cannot contain every text.
+    let expires_at = expires_at.filter(|it| it.bytes().all(|byte| byte.is_ascii_graphic()));
+    log.key_expires_at = expires_at.cloned();
     if !record.allows(operation) {
         return Err(Error::OperationNotAllowed {
             operation_name: operation.name(),

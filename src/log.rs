@@ -84,6 +84,8 @@ pub(crate) struct RequestLog<'a> {
     /// The id of the well-formed API key that was sent, accepted or not. `anonymous` for an
     /// anonymous caller.
     pub(crate) caller_id: Option<&'a str>,
+    /// When the accepted API key expires. Only for the response.
+    pub(crate) key_expires_at: Option<String>,
     /// The number of distinct entries, if the body has a list.
     pub(crate) distinct_entry_count: Option<usize>,
 }

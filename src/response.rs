@@ -29,16 +29,21 @@ pub struct Response {
 }
 
 /// Builds the response to an event. `request` is the HTTP request in the event, if there is one.
+/// `key_expires_at` is when the API key expires, if one was accepted that expires.
 pub(crate) fn build(
     event: &Event,
     request: Option<&Request<'_>>,
     outcome: &Result<Success>,
     request_id: &str,
+    key_expires_at: Option<String>,
 ) -> Response {
     let mut headers = BTreeMap::from([
         ("x-content-type-options", "nosniff".into()),
         ("x-request-id", request_id.to_owned().into()),
     ]);
+    if let Some(time) = key_expires_at {
+        headers.insert("x-api-key-expires", time.into());
+    }
     let mut applied = Vec::new();
     let (status_code, body) = match outcome {
         Ok(success) => {

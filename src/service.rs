@@ -90,7 +90,13 @@ impl Service {
             }
         };
         log.write(&outcome, started_at.elapsed());
-        response::build(&event, request.as_ref(), &outcome, request_id)
+        response::build(
+            &event,
+            request.as_ref(),
+            &outcome,
+            request_id,
+            log.key_expires_at,
+        )
     }
 }
 

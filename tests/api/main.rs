@@ -14,6 +14,7 @@ mod credential_matrix;
 mod events;
 mod fault_matrix;
 mod iam_policy;
+mod key_expiry;
 mod lifecycle;
 mod load;
 mod openapi;

@@ -59,6 +59,7 @@ impl TestResponse {
                 assert_eq!(response.status, 204, "{response:?}");
                 let common = [
                     "preference-applied",
+                    "x-api-key-expires",
                     "x-content-type-options",
                     "x-request-id",
                 ];

@@ -49,6 +49,7 @@ ARNS = {
 
 # The ARNs for actions on resources of a different type.
 OTHER_ARNS = {
+    "dynamodb:UpdateTimeToLive": f"arn:aws:dynamodb:{ACCOUNT}:table/{STACK}-HistoryTable-1A2B",
     "iam:AttachRolePolicy": f"{IAM}:role/{STACK}-ReaderRole-1A2B",
     "iam:CreateServiceLinkedRole": f"{IAM}:role/aws-service-role/ops.apigateway.amazonaws.com/Name",
     "iam:DetachRolePolicy": f"{IAM}:role/{STACK}-ReaderRole-1A2B",
@@ -69,7 +70,6 @@ UNUSED = {
     "streams in Kinesis": ["dynamodb:*ableKinesis*", "dynamodb:UpdateKinesis*", "kinesis:*"],
     "policies of tables": ["dynamodb:PutResourcePolicy", "dynamodb:DeleteResourcePolicy"],
     "Contributor Insights": ["dynamodb:UpdateContributorInsights"],
-    "records that expire": ["dynamodb:UpdateTimeToLive"],
     "functions in a VPC": ["ec2:*"],
     "functions with a file system": ["elasticfilesystem:*", "s3files:*"],
     "log delivery to Firehose": ["firehose:*"],
@@ -201,13 +201,16 @@ def test_the_role_may_give_permissions_only_to_roles_with_the_boundary():
         ("Scan", "TeamsTable", True),
         ("PutItem", "TeamsTable", True),
         ("DeleteItem", "TeamsTable", False),
+        ("PutItem", "HistoryTable", False),
+        ("Query", "HistoryTable", False),
     ],
 )
-def test_the_boundary_lets_only_operators_write_organizations_and_api_keys(action, table, expected):
+def test_the_boundary_lets_only_operators_write_organizations_api_keys_and_history(action, table, expected):
     arn = f"arn:aws:dynamodb:{ACCOUNT}:table/{STACK}-{table}-1A2B"
     effects = set()
     for statement in evaluated(ROLE["Boundary"]["Properties"]["PolicyDocument"]["Statement"]):
-        has_action = f"dynamodb:{action}" in entries(statement.get("Action", statement.get("NotAction")))
+        patterns = entries(statement.get("Action", statement.get("NotAction")))
+        has_action = any(fnmatchcase(f"dynamodb:{action}", pattern) for pattern in patterns)
         if has_action == ("Action" in statement) and fnmatchcase(arn, statement["Resource"]):
             effects.add(statement["Effect"])
     assert (effects == {"Allow"}) == expected

@@ -7,6 +7,7 @@ mod doctor;
 mod edit;
 mod exports;
 mod help;
+mod history;
 mod interference;
 mod keys;
 mod kills;

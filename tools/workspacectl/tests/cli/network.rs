@@ -45,6 +45,7 @@ pub(crate) struct Stack {
     /// Its outputs.
     pub(crate) outputs: BTreeMap<&'static str, String>,
     pub(crate) has_termination_protection: bool,
+    pub(crate) has_history: bool,
     /// The ARNs of the subscriptions to its topic.
     pub(crate) subscriptions: Vec<&'static str>,
     pub(crate) logs: Arc<Mutex<Logs>>,
@@ -112,6 +113,7 @@ impl Stack {
                 ("HistoryDays", "400".to_owned()),
             ]),
             has_termination_protection: true,
+            has_history: true,
             subscriptions: vec!["arn:aws:sns:us-east-1:123456789012:stack-AlarmTopic:1"],
             logs: Arc::default(),
         }
@@ -318,7 +320,9 @@ impl Aws {
                 list("Stacks", [stack])
             }
             "ListStackResources" => {
-                let tables = ALL_TABLES.iter().map(|table| table.logical_id);
+                let mut tables = ALL_TABLES.to_vec();
+                tables.retain(|table| stack.has_history || *table != HISTORY);
+                let tables = tables.iter().map(|table| table.logical_id);
                 let resources = tables
                     .chain(["Function", "LogGroup", "ApiLogGroup"])
                     .map(|id| {

@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use workspace_management::{records::Table, values::Identifier};
 use workspace_records::kinds::{Kind, PrimaryKey};
 
@@ -45,6 +45,46 @@ impl DataStoreArgs {
     pub(crate) fn into_key(self) -> PrimaryKey {
         let Self { org, data_store } = self;
         PrimaryKey::DataStore { org, data_store }
+    }
+}
+
+/// The arguments that name a model.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ModelArgs {
+    #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
+    org: String,
+    /// The type of the model, as in the path of the request that added it
+    #[arg(long = "type", value_name = "TYPE", value_parser = NonEmptyStringValueParser::new())]
+    model_type: String,
+    /// The `modelid` of the model
+    #[arg(value_name = "MODELID", value_parser = NonEmptyStringValueParser::new())]
+    model_id: String,
+}
+
+impl ModelArgs {
+    pub(crate) fn into_key(self) -> PrimaryKey {
+        PrimaryKey::Model {
+            org: self.org,
+            model_type: self.model_type,
+            model_id: self.model_id,
+        }
+    }
+}
+
+/// The arguments that name the voice of a bot.
+#[derive(Debug, clap::Args)]
+pub(crate) struct VoiceArgs {
+    #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
+    org: String,
+    /// The id of the bot
+    #[arg(value_parser = parse_identifier)]
+    bot: String,
+}
+
+impl VoiceArgs {
+    pub(crate) fn into_key(self) -> PrimaryKey {
+        let Self { org, bot } = self;
+        PrimaryKey::BotVoice { org, bot }
     }
 }
 

@@ -15,7 +15,9 @@ use workspace_management::store::timestamp;
 use workspace_records::kinds::PrimaryKey;
 
 use crate::{
-    arguments::{DataStoreArgs, ORG_HELP, ProjectArgs, is_dash, parse_identifier},
+    arguments::{
+        DataStoreArgs, ModelArgs, ORG_HELP, ProjectArgs, VoiceArgs, is_dash, parse_identifier,
+    },
     context::{GlobalOptions, ReasonArgs, Run},
     deployment::Deployment,
     export::{ExportWriter, check_export},
@@ -77,28 +79,13 @@ pub(crate) enum Command {
     Team(team::Args),
     /// Remove a model from an organization
     #[command(after_help = "Example:\n  workspacectl remove model --org globex --type chat gpt-4o")]
-    Model {
-        #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
-        org: String,
-        /// The type of the model, as in the path of the request that added it
-        #[arg(long = "type", value_name = "TYPE", value_parser = NonEmptyStringValueParser::new())]
-        model_type: String,
-        /// The `modelid` of the model
-        #[arg(value_name = "MODELID", value_parser = NonEmptyStringValueParser::new())]
-        model_id: String,
-    },
+    Model(ModelArgs),
     /// Remove the record of a data store
     #[command(after_help = "Example:\n  workspacectl remove data-store --org globex papers")]
     DataStore(DataStoreArgs),
     /// Remove the voice of a bot
     #[command(after_help = "Example:\n  workspacectl remove voice --org globex bot-7")]
-    Voice {
-        #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
-        org: String,
-        /// The id of the bot
-        #[arg(value_parser = parse_identifier)]
-        bot: String,
-    },
+    Voice(VoiceArgs),
     /// Remove the record of a project's logging instance
     #[command(
         after_help = "Example:\n  workspacectl remove logging-instance --org globex --project apollo"
@@ -129,16 +116,8 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         Command::Member { org, user, .. } => {
             return from_all_teams::execute(&org, &user, export_path, args.reason, options).await;
         }
-        Command::Model {
-            org,
-            model_type,
-            model_id,
-        } => PrimaryKey::Model {
-            org,
-            model_type,
-            model_id,
-        },
-        Command::Voice { org, bot } => PrimaryKey::BotVoice { org, bot },
+        Command::Model(args) => args.into_key(),
+        Command::Voice(args) => args.into_key(),
         Command::DataStore(args) => args.into_key(),
         Command::LoggingInstance(args) => args.into_logging_instance_key(),
     };

@@ -51,7 +51,7 @@ impl<const MAX_LENGTH: usize> PathParameter<MAX_LENGTH> {
 /// A string that fits on one line: 1 to `MAX_LENGTH` characters without control characters or line
 /// separators. It does not start or end with white space.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SingleLine<const MAX_LENGTH: usize>(String);
+pub struct SingleLine<const MAX_LENGTH: usize>(String);
 
 /// A `userid`. Even at 4 bytes per character, it fits into the 1,024 bytes of a sort key.
 pub(crate) type UserId = SingleLine<256>;
@@ -61,10 +61,14 @@ pub(crate) type UserId = SingleLine<256>;
 pub(crate) type ModelId = SingleLine<200>;
 
 /// The `type` of a bot's voice. The contract lists no types, so any `SingleLine` is valid.
-pub(crate) type VoiceType = SingleLine<64>;
+pub type VoiceType = SingleLine<64>;
 
 impl<const MAX_LENGTH: usize> SingleLine<MAX_LENGTH> {
-    fn parse(text: &str) -> Result<Self, Vec<Violation>> {
+    /// Parses a line.
+    ///
+    /// # Errors
+    /// At least one violation.
+    pub fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let mut violations = Vec::new();
         if text.is_empty() {
             violations.push(Violation::new(Rule::MinLength, "must not be empty").with_limit(1));
@@ -87,6 +91,11 @@ impl<const MAX_LENGTH: usize> SingleLine<MAX_LENGTH> {
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The line.
+    pub fn into_string(self) -> String {
+        self.0
     }
 }
 
@@ -141,9 +150,12 @@ impl Description {
 /// The number that the client chooses for a model. The contract calls it `id`. Its absolute value
 /// is less than 2^53, so that all JSON libraries represent it exactly (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ModelNumber(i64);
+pub struct ModelNumber(i64);
 
 impl ModelNumber {
+    /// The greatest number.
+    pub const MAX: i64 = (1 << 53) - 1;
+
     pub(crate) fn get(self) -> i64 {
         self.0
     }
@@ -154,7 +166,7 @@ impl Deserr<Violations> for ModelNumber {
         value: Value<V>,
         location: ValuePointerRef,
     ) -> Result<Self, Violations> {
-        const MAX: i64 = (1 << 53) - 1;
+        const MAX: i64 = ModelNumber::MAX;
         // Every integer from -MAX to MAX is exact as an `f64`, and no other integer is rounded into
         // this range. As in JSON Schema, 3.0 is an integer. `body` makes sure that a `Float` without
         // a fraction was sent as an integer.

@@ -116,8 +116,7 @@ enum Command {
     /// Show who changed what in an organization, when and why
     #[command(after_help = history::EXAMPLES)]
     History(history::Args),
-    /// Correct the name or description of a team or data store, or the project name of a logging
-    /// instance
+    /// Correct a name, a description, the `id` of a model, or a voice
     #[command(after_help = edit::EXAMPLES)]
     Edit(edit::Args),
     /// Remove a record, teams with their members, or a user from all teams

@@ -1,5 +1,5 @@
-//! `edit`: corrects the name or the description of a record. Its id does not change, and a team
-//! keeps its members. The update fails if the record has been written since it was read.
+//! `edit`: corrects a record, such as its name or description. Its primary key does not change, and
+//! a team keeps its members. The update fails if the record has been written since it was read.
 
 mod values;
 
@@ -9,23 +9,27 @@ use anyhow::{Result, bail, ensure};
 use workspace_management::store::timestamp;
 use workspace_records::kinds::PrimaryKey;
 
-use self::values::{NewAttribute, NewValue, NewValueArgs, parse_project_name};
+use self::values::{
+    NewAttribute, NewValue, NewValueArgs, NewVoiceArgs, number_parser, parse_project_name,
+};
 use crate::{
-    arguments::{DataStoreArgs, ProjectArgs, parse_identifier},
+    arguments::{DataStoreArgs, ModelArgs, ProjectArgs, VoiceArgs, parse_identifier},
     context::{Context, GlobalOptions, ReasonArgs, Run},
     deployment::Deployment,
     output::print_json_or_text,
     read::{self, Scope},
     record::{LAST_WRITE, Record},
     text::escape,
-    write::{Write, change, set},
+    write::{Assignment, Write, change, set},
 };
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl edit team --org globex --project apollo docs --name Manuals --description Handbooks
   workspacectl edit data-store --org globex papers --name Maps
-  workspacectl edit logging-instance --org globex --project apollo --project-name Apollo";
+  workspacectl edit logging-instance --org globex --project apollo --project-name Apollo
+  workspacectl edit model --org globex --type chat gpt-4o --id 7
+  workspacectl edit voice --org globex bot-7 --type alloy --enabled false";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -71,37 +75,73 @@ pub(crate) enum Command {
         #[arg(long, value_name = "NAME", value_parser = parse_project_name)]
         project_name: NewValue,
     },
+    /// Correct the `id` of a model, which is the client's own number
+    #[command(
+        after_help = "Example:\n  workspacectl edit model --org globex --type chat gpt-4o --id 7"
+    )]
+    Model {
+        #[command(flatten)]
+        model_args: ModelArgs,
+        /// The new `id`: an integer
+        #[arg(long, allow_negative_numbers = true, value_parser = number_parser())]
+        id: NewValue,
+    },
+    /// Correct the voice of a bot
+    #[command(
+        after_help = "Example:\n  workspacectl edit voice --org globex bot-7 --type alloy --enabled false"
+    )]
+    Voice {
+        #[command(flatten)]
+        voice_args: VoiceArgs,
+        #[command(flatten)]
+        new_voice: NewVoiceArgs,
+    },
+}
+
+impl Command {
+    /// The primary key of the record, and its new attributes.
+    fn into_parts(self) -> (PrimaryKey, Vec<NewAttribute>) {
+        match self {
+            Self::Team {
+                project_args: ProjectArgs { org, project },
+                team,
+                new_values,
+            } => (
+                PrimaryKey::team(&org, &project, &team),
+                new_values.into_attributes(["team_name", "team_description"]),
+            ),
+            Self::DataStore {
+                data_store_args,
+                new_values,
+            } => (
+                data_store_args.into_key(),
+                new_values.into_attributes(["data_store_name", "data_store_description"]),
+            ),
+            Self::LoggingInstance {
+                project_args,
+                project_name,
+            } => {
+                let name = "project_name";
+                let value = project_name;
+                (
+                    project_args.into_logging_instance_key(),
+                    vec![NewAttribute { name, value }],
+                )
+            }
+            Self::Model { model_args, id } => {
+                let (name, value) = ("id", id);
+                (model_args.into_key(), vec![NewAttribute { name, value }])
+            }
+            Self::Voice {
+                voice_args,
+                new_voice,
+            } => (voice_args.into_key(), new_voice.into_attributes()),
+        }
+    }
 }
 
 pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
-    let (key, attributes) = match args.command {
-        Command::Team {
-            project_args,
-            team,
-            new_values,
-        } => (
-            PrimaryKey::team(&project_args.org, &project_args.project, &team),
-            new_values.into_attributes("team_name", "team_description"),
-        ),
-        Command::DataStore {
-            data_store_args,
-            new_values,
-        } => (
-            data_store_args.into_key(),
-            new_values.into_attributes("data_store_name", "data_store_description"),
-        ),
-        Command::LoggingInstance {
-            project_args,
-            project_name,
-        } => {
-            let name = "project_name";
-            let value = project_name;
-            (
-                project_args.into_logging_instance_key(),
-                vec![NewAttribute { name, value }],
-            )
-        }
-    };
+    let (key, attributes) = args.command.into_parts();
     options.check_can_confirm()?;
     let context = options.connect().await?;
     let run = context.begin_run(args.reason).await?;
@@ -118,7 +158,8 @@ async fn edit(
         bail!("{key} does not exist");
     };
     ensure!(!record.has("removing_id"), "{key} is being removed");
-    new.retain(|attribute| record.text(attribute.name) != Some(&attribute.value.text));
+    let old = record.to_json();
+    new.retain(|attribute| old[attribute.name] != attribute.value.json);
     let (edited, outcome) = if new.is_empty() {
         (record, "already has these values")
     } else {
@@ -146,7 +187,7 @@ async fn check_name_is_free(
     let scope = Scope::partition(key.table(), &key.partition());
     for record in scope.read(deployment).await? {
         let id = record.key.id();
-        let has_new_name = record.text(rename.name) == Some(&rename.value.text);
+        let has_new_name = record.text(rename.name) == rename.value.json.as_str();
         let has_new_id = Some(&id) == rename.value.derived_id.as_ref();
         if record.key != *key && (has_new_name || has_new_id) {
             bail!(
@@ -157,28 +198,29 @@ async fn check_name_is_free(
     Ok(())
 }
 
-/// Describes the changes and how they affect create requests.
+/// Describes the changes and how they affect requests.
 fn summary(record: &Record, new: &[NewAttribute]) -> String {
     let key = &record.key;
+    let old = record.to_json();
     let mut descriptions = Vec::new();
-    let mut new_id_warning = String::new();
+    let mut effect = match key {
+        PrimaryKey::BotVoice { .. } => "A client that sets the old voice again undoes this.",
+        _ => "A client that repeats its create request with the old values will get a 409.",
+    }
+    .to_owned();
     for NewAttribute { name, value } in new {
-        let (old_text, new_text) = (record.text(name).unwrap_or_default(), &value.text);
-        descriptions.push(format!(
-            "{name} changes from \"{old_text}\" to \"{new_text}\""
-        ));
+        let (old_value, new_value) = (&old[name], &value.json);
+        descriptions.push(format!("{name} changes from {old_value} to {new_value}"));
         if let Some(id) = &value.derived_id
             && *id != key.id()
         {
-            new_id_warning = format!(
+            effect += &format!(
                 " A create request with the new name will create a different record, with the id {id}."
             );
         }
     }
     let descriptions = descriptions.join(", and ");
-    format!(
-        "{key}: {descriptions}. A client that repeats its create request with the old values will get a 409.{new_id_warning}"
-    )
+    format!("{key}: {descriptions}. {effect}")
 }
 
 /// Updates the record unless it has been written since it was read. Returns the updated record.
@@ -194,7 +236,8 @@ async fn update(
         set("updated_request_id", &run.id),
     ];
     for NewAttribute { name, value } in new {
-        assignments.push(set(name, value.text));
+        let value = serde_dynamo::to_attribute_value(value.json)?;
+        assignments.push(Assignment::Set(name, value));
     }
     let write = Write::update(record, assignments)
         .if_unchanged(record, &LAST_WRITE)

@@ -78,6 +78,37 @@ fn data_stores_and_logging_instances_change_in_place() {
 }
 
 #[test]
+fn the_number_of_a_model_and_a_voice_change_in_place() {
+    let server = Server::with_records();
+    let edit = "edit model --org acme --type chat gpt-4o --yes --id";
+    let model = server.json(&format!("{edit} -7"));
+    assert_eq!(
+        (&model["id"], &model["model_id"]),
+        (&json!(-7), &json!("gpt-4o"))
+    );
+    assert_eq!(server.json(&format!("{edit} -7")), model);
+    assert!(server.records("list models").contains(&model));
+    let edit = "edit voice --org acme bot-7 --yes";
+    let before = &server.records("list voices")[0];
+    let is_enabled = before["enabled"].as_bool().unwrap();
+
+    let output = server.output(&format!("{edit} --type nova --enabled {}", !is_enabled));
+
+    let message = text(&output.stderr);
+    let change = format!(
+        "enabled changes from {is_enabled} to {}. A client that sets",
+        !is_enabled
+    );
+    assert!(message.contains(&change), "{message}");
+    let after = &server.records("list voices")[0];
+    assert_eq!(after["type"], "nova");
+    assert_eq!(after["enabled"], !is_enabled);
+    assert_eq!(after["updated_by"], server.operator());
+    assert_eq!(after["created_by"], before["created_by"]);
+    assert_ne!(after["updated_request_id"], before["updated_request_id"]);
+}
+
+#[test]
 fn values_have_the_rules_of_the_api_and_a_record_must_exist() {
     let server = Server::with_records();
     let before = server.valid_records();
@@ -93,6 +124,27 @@ fn values_have_the_rules_of_the_api_and_a_record_must_exist() {
         ("", "required"),
     ] {
         assert_usage_error(&server.output(&format!("{TEAM} {options} --yes")), error);
+    }
+    for (line, error) in [
+        (
+            "edit model --org acme --type chat gpt-4o --id 9007199254740992",
+            "is not in -9",
+        ),
+        (
+            "edit model --org acme --type chat gpt-4o --id 1.5",
+            "invalid",
+        ),
+        (
+            "edit voice --org acme bot-7 --type \u{7}",
+            "must not contain control characters",
+        ),
+        (
+            "edit voice --org acme bot-7 --enabled yes",
+            "possible values: true, false",
+        ),
+        ("edit voice --org acme bot-7", "required"),
+    ] {
+        assert_usage_error(&server.output(&format!("{line} --yes")), error);
     }
     let missing = TEAM.replace("research-team", "nobody");
     let missing = server.output(&format!("{missing} --name Docs --yes"));

@@ -49,6 +49,8 @@ const OPERATIONS: &[&str] = &[
     "edit team --org acme --project apollo research-team --name Manuals --yes",
     "edit data-store --org acme papers --name Maps --yes",
     "edit logging-instance --org acme --project apollo --project-name Zeus --yes",
+    "edit model --org acme --type chat gpt-4o --id 7 --yes",
+    "edit voice --org acme bot-7 --enabled false --yes",
     "keys create --org acme",
     "keys rotate acmeDemoKey1",
     "keys revoke acmeDemoKey1",

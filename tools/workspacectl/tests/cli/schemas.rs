@@ -33,6 +33,7 @@ fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() 
         "edit team --org acme --project apollo research-team --name Manuals --yes",
         "edit data-store --org acme papers --description Maps --yes",
         "edit logging-instance --org acme --project apollo --project-name Zeus --yes",
+        "edit model --org acme --type chat gpt-4o --id 7 --yes",
     ] {
         server.run(command);
     }

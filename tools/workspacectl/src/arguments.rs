@@ -6,7 +6,11 @@ use std::{
 };
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
-use workspace_management::{records::Table, values::Identifier};
+use workspace_management::{
+    api_key::ApiKey,
+    records::Table,
+    values::{Identifier, Violation},
+};
 use workspace_records::kinds::{Kind, PrimaryKey};
 
 use crate::message::print_message;
@@ -94,6 +98,18 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     id.ok_or(
         "an id has 1 to 128 characters: ASCII letters, digits and `-._~:@`. It must not be `.` or `..`, or start with `wsk_`",
     )
+}
+
+/// Parses a value by the rules of the API. The error is the first violation, because a value rarely
+/// has several.
+pub(crate) fn parse_as_api<T>(
+    text: &str,
+    parse: fn(&str) -> Result<T, Vec<Violation>>,
+) -> Result<T, String> {
+    if ApiKey::is_in(text) {
+        return Err("must not contain an API key".to_owned());
+    }
+    parse(text).map_err(|mut violations| violations.remove(0).detail)
 }
 
 /// Whether a file in an option is standard input or output.

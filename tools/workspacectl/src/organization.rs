@@ -2,10 +2,47 @@
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use workspace_management::records::{Organization, OrganizationState};
+use workspace_management::{
+    records::{Organization, OrganizationState},
+    values::DisplayName,
+};
 use workspace_records::kinds::PrimaryKey;
 
-use crate::{deployment::Deployment, read, record::Stored};
+use crate::{
+    arguments::parse_as_api,
+    deployment::Deployment,
+    read,
+    record::{Record, Stored},
+};
+
+/// The options that describe an organization to people.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NameArgs {
+    /// The name of the customer, such as "Globex Inc": at most 100 characters. Empty for none
+    #[arg(long, value_parser = parse_name)]
+    name: Option<String>,
+    /// The customer's id in a different system, such as CRM-42: at most 100 characters. Empty for none
+    #[arg(long, value_name = "ID", value_parser = parse_name)]
+    reference: Option<String>,
+}
+
+fn parse_name(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Ok(String::new());
+    }
+    parse_as_api(text, DisplayName::parse).map(DisplayName::into_string)
+}
+
+impl NameArgs {
+    /// The given attributes, with their values.
+    pub(crate) fn into_attributes(self) -> Vec<(&'static str, String)> {
+        let attributes = [("name", self.name), ("reference", self.reference)];
+        let given = attributes.into_iter();
+        given
+            .filter_map(|(name, text)| Some((name, text?)))
+            .collect()
+    }
+}
 
 /// The primary key of an organization.
 pub(crate) fn key(org: &str) -> PrimaryKey {
@@ -24,6 +61,15 @@ pub async fn require(deployment: &Deployment, org: &str) -> Result<Stored<Organi
     let organization = find(deployment, org).await?;
     organization
         .with_context(|| format!("there is no organization {org}: see `workspacectl orgs list`"))
+}
+
+/// The id of an organization and, if there is one, its name, such as `globex (Globex Inc)`.
+pub(crate) fn id_and_name(organization: &Record) -> String {
+    let id = organization.key.id();
+    match organization.text("name") {
+        Some(name) => format!("{id} ({name})"),
+        None => id,
+    }
 }
 
 /// The state of an organization as commands print it.

@@ -189,7 +189,7 @@ fn text_table(
 fn fit(table: &mut TextTable, columns: &[&str], width: u16) -> Vec<usize> {
     const MIN_TEXT_WIDTH: u16 = 12;
     let is_text = |column: &str| {
-        ["label", "changes", "reason"].contains(&column)
+        ["label", "changes", "name", "reason", "reference"].contains(&column)
             || column.ends_with("_name")
             || column.ends_with("_description")
     };

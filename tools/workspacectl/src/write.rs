@@ -4,18 +4,18 @@
 mod history;
 mod send;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::SystemTime};
 
 use anyhow::{Result, anyhow};
 use aws_sdk_dynamodb::types::AttributeValue;
-use workspace_management::store::Item;
+use workspace_management::store::{Item, timestamp};
 use workspace_records::kinds::PrimaryKey;
 
 pub(crate) use self::{
     history::{Ending, LongChange, change},
     send::MAX_WRITES,
 };
-use crate::{expressions::Expressions, record::Record};
+use crate::{context::Run, expressions::Expressions, record::Record};
 
 /// A write to one record.
 pub(crate) struct Write {
@@ -55,6 +55,15 @@ pub(crate) fn set_once(attribute: &'static str, text: impl Into<String>) -> Assi
 
 pub(crate) fn remove(attribute: &'static str) -> Assignment {
     Assignment::Remove(attribute)
+}
+
+/// What an update stores about itself.
+pub(crate) fn set_updated(run: &Run) -> [Assignment; 3] {
+    [
+        set("updated_at", timestamp(SystemTime::now())),
+        set("updated_by", &run.operator),
+        set("updated_request_id", &run.id),
+    ]
 }
 
 impl Assignment {

@@ -3,10 +3,7 @@
 
 mod values;
 
-use std::time::SystemTime;
-
 use anyhow::{Result, bail, ensure};
-use workspace_management::store::timestamp;
 use workspace_records::kinds::PrimaryKey;
 
 use self::values::{
@@ -20,7 +17,7 @@ use crate::{
     read::{self, Scope},
     record::{LAST_WRITE, Record},
     text::escape,
-    write::{Assignment, Write, change, set},
+    write::{Assignment, Write, change, set_updated},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -230,11 +227,7 @@ async fn update(
     record: &Record,
     new: Vec<NewAttribute>,
 ) -> Result<Record> {
-    let mut assignments = vec![
-        set("updated_at", timestamp(SystemTime::now())),
-        set("updated_by", &run.operator),
-        set("updated_request_id", &run.id),
-    ];
+    let mut assignments = Vec::from(set_updated(&run));
     for NewAttribute { name, value } in new {
         let value = serde_dynamo::to_attribute_value(value.json)?;
         assignments.push(Assignment::Set(name, value));

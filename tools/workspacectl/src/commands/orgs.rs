@@ -2,6 +2,7 @@
 
 pub mod change_state;
 mod create;
+mod edit;
 pub mod erase;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ use crate::{
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  workspacectl orgs create globex
+  workspacectl orgs create globex --name Globex --reference CRM-42
   workspacectl orgs disable globex
   workspacectl orgs erase globex --export globex.jsonl";
 
@@ -35,6 +36,9 @@ pub(crate) enum Command {
     /// Register an organization
     #[command(after_help = "Example:\n  workspacectl orgs create globex --if-absent --json")]
     Create(create::Args),
+    /// Change the name or the reference of an organization
+    #[command(after_help = edit::EXAMPLES)]
+    Edit(edit::Args),
     /// List the registered organizations
     #[command(after_help = "Example:\n  workspacectl orgs list --limit 100 --json")]
     List(LimitArgs),
@@ -92,17 +96,23 @@ const EXPORT_EXAMPLES: &str = "\
 Example:
   workspacectl orgs export globex --out globex.jsonl";
 
-const LIST_COLUMNS: [&str; 4] = ["org_id", "state", "created_at", "created_by"];
+#[rustfmt::skip] // four per line
+const LIST_COLUMNS: [&str; 6] = [
+    "org_id", "state", "name", "reference",
+    "created_at", "created_by",
+];
 
 #[rustfmt::skip] // four per line
-const SHOW_COLUMNS: [&str; 8] = [
-    "org_id", "state", "created_at", "created_by",
+const SHOW_COLUMNS: [&str; 10] = [
+    "org_id", "state", "name", "reference",
+    "created_at", "created_by",
     "disabled_at", "disabled_by", "enabled_at", "enabled_by",
 ];
 
 pub(crate) async fn execute(command: Command, options: GlobalOptions) -> Result<()> {
     match command {
         Command::Create(args) => create::execute(args, options).await,
+        Command::Edit(args) => edit::execute(args, options).await,
         Command::List(args) => list(args, options).await,
         Command::Show { org } => show(&org, options).await,
         Command::Disable {

@@ -9,7 +9,7 @@ use workspace_management::records::Table;
 use workspace_records::kinds::Kind;
 
 use crate::{
-    assert_fails, assert_usage_error, json_lines, network::Network, new_file, server::Server,
+    assert_fails, assert_usage_error, json_lines, network::Network, new_file, server::Server, text,
 };
 
 /// A service with a record of every kind, and a second organization whose id begins like the first.
@@ -48,6 +48,78 @@ fn an_organization_is_registered_only_once() {
     assert_eq!(hooli["created_by"], server.operator());
     let ids: Vec<_> = organizations.iter().map(|org| &org["org_id"]).collect();
     assert_eq!(ids, ["acme", "globex"]);
+}
+
+#[test]
+fn the_name_and_reference_of_an_organization_are_shown_and_can_change() {
+    let server = Server::start();
+    let names = |organization: &Value| {
+        [
+            organization["name"].clone(),
+            organization["reference"].clone(),
+        ]
+    };
+    let created = server.json("orgs create globex --name Globex-Inc --reference CRM-42");
+    assert_eq!(names(&created), [json!("Globex-Inc"), json!("CRM-42")]);
+    for line in ["orgs list", "orgs show globex"] {
+        let printed = server.run(line);
+        assert!(
+            printed.contains("Globex-Inc") && printed.contains("CRM-42"),
+            "{printed}"
+        );
+    }
+
+    let edited = server.json("orgs edit globex --name Globex --reference=");
+
+    assert_eq!(names(&edited), [json!("Globex"), Value::Null]);
+    assert_eq!(edited["updated_by"], server.operator());
+    assert_eq!(server.records("orgs list")[1], edited);
+    assert_eq!(server.json("orgs edit globex --name Globex"), edited);
+    assert_usage_error(&server.output("orgs edit globex"), "required");
+    let long = "x".repeat(101);
+    for option in ["--name", "--reference"] {
+        let output = server.output(&format!("orgs edit globex {option} {long}"));
+        assert_usage_error(&output, "must have at most 100 characters");
+    }
+    for (line, part) in [
+        (
+            "keys revoke --all --org globex --yes",
+            "0 keys of globex (Globex) will",
+        ),
+        (
+            "orgs disable globex --wait 0",
+            "the organization globex (Globex) is disabled",
+        ),
+        (
+            "orgs erase globex --without-export --wait 0 --yes",
+            "of the organization globex (Globex) will",
+        ),
+    ] {
+        let output = server.output(line);
+        let message = text(&output.stderr);
+        assert!(
+            output.status.success() && message.contains(part),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn an_id_that_differs_only_by_case_from_an_existing_one_is_confirmed() {
+    let server = Server::start();
+    let create = "orgs create ACME";
+    assert_usage_error(&server.output(create), "pass --yes");
+    assert_eq!(server.records("orgs list").len(), 1);
+    let output = server.output(&format!("{create} --yes"));
+    let message = text(&output.stderr);
+    let expected = "the id ACME differs only by case from acme";
+    assert!(
+        output.status.success() && message.contains(expected),
+        "{message}"
+    );
+    // It exists now, so there is nothing to ask.
+    server.run("orgs create ACME --if-absent");
+    assert_eq!(server.records("orgs list").len(), 2);
 }
 
 #[test]

@@ -56,6 +56,7 @@ const OPERATIONS: &[&str] = &[
     "keys revoke acmeDemoKey1",
     "keys revoke --all --org acme --yes",
     "orgs create globex",
+    "orgs edit globex --name Globex",
     "orgs disable acme --wait 0",
     "orgs enable acme",
     "remove data-store --org acme papers --export NEW",

@@ -40,7 +40,8 @@ fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() 
     look();
     server.run(&format!("orgs export acme --out {file}"));
     let disable = "orgs disable acme --wait 0";
-    for command in [disable, "orgs enable acme", disable] {
+    let edit = "orgs edit acme --name Acme --reference CRM-42";
+    for command in [edit, disable, "orgs enable acme", disable] {
         server.run(command);
         look();
     }

@@ -5,10 +5,9 @@ use clap::{
     value_parser,
 };
 use serde_json::{Value, json};
-use workspace_management::{
-    api_key::ApiKey,
-    values::{Description, DisplayName, ModelNumber, NameWithId, Violation, VoiceType},
-};
+use workspace_management::values::{Description, DisplayName, ModelNumber, NameWithId, VoiceType};
+
+use crate::arguments::parse_as_api;
 
 /// A new value for a stored attribute.
 #[derive(Debug, Clone)]
@@ -52,15 +51,6 @@ fn parse_voice_type(text: &str) -> Result<NewValue, String> {
 pub(super) fn number_parser() -> impl TypedValueParser<Value = NewValue> {
     let range = -ModelNumber::MAX..=ModelNumber::MAX;
     value_parser!(i64).range(range).map(NewValue::plain)
-}
-
-/// Parses a value by the rules of the API. The error is the first violation, because a value rarely
-/// has several.
-fn parse_as_api<T>(text: &str, parse: fn(&str) -> Result<T, Vec<Violation>>) -> Result<T, String> {
-    if ApiKey::is_in(text) {
-        return Err("must not contain an API key".to_owned());
-    }
-    parse(text).map_err(|mut violations| violations.remove(0).detail)
 }
 
 /// The new name and description. Data stores have the same rules as teams.

@@ -82,7 +82,8 @@ async fn revoke_all(org: &str, reason: ReasonArgs, options: GlobalOptions) -> Re
     // Also revokes keys that seem to be expired, because the local clock may be wrong.
     keys.retain(|key| !key.has("revoked_at"));
     let keys_text = pluralize(keys.len(), "key");
-    let text = format!("{keys_text} of {org} will be revoked, which cannot be undone.");
+    let title = organization::id_and_name(&organization.record);
+    let text = format!("{keys_text} of {title} will be revoked, which cannot be undone.");
     context.confirm(&text, org)?;
     let revoked = revoke_keys(&context, &run, keys).await?;
     let columns = ["key_id", "label", "state", "revoked_at"];

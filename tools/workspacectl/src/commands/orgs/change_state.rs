@@ -45,7 +45,8 @@ pub(super) async fn execute(
     let now = SystemTime::now();
     let organization = change_state(&context.deployment, &run, org, change, now).await?;
     let state = organization::state_name(organization.fields.state());
-    context.report(&format!("the organization {org} is {state}"));
+    let title = organization::id_and_name(&organization.record);
+    context.report(&format!("the organization {title} is {state}"));
     if change == StateChange::Disable {
         context.report(&format!(
             "the function will reject all new requests within {} seconds, and its last writes will have finished within {} seconds",

@@ -12,6 +12,7 @@ use aws_sdk_dynamodb::{
         interceptors::BeforeDeserializationInterceptorContextRef,
     },
     error::BoxError,
+    types::AttributeValue,
 };
 use aws_smithy_types::{DateTime, date_time::Format};
 use serde_json::json;
@@ -23,11 +24,12 @@ use workspace_management::{
 use crate::{
     arguments::parse_identifier,
     commands::restore::MAX_CLOCK_DIFFERENCE,
-    context::{GlobalOptions, ReasonArgs},
+    context::{Context, GlobalOptions, ReasonArgs},
     deployment::Deployment,
     errors::RequestResultExt as _,
-    organization,
+    organization::{self, NameArgs},
     output::print_json_or_text,
+    read::Scope,
     record::{Record, Stored},
     text::humanize,
     write::{Outcome, Write, change},
@@ -43,6 +45,8 @@ pub(crate) struct Args {
     #[arg(long)]
     if_absent: bool,
     #[command(flatten)]
+    name_args: NameArgs,
+    #[command(flatten)]
     reason: ReasonArgs,
 }
 
@@ -50,11 +54,13 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     let Args {
         org,
         if_absent,
+        name_args,
         reason,
     } = args;
     let context = options.connect().await?;
     let run = context.begin_run(reason).await?;
     check_clock(&context.deployment, &org).await?;
+    confirm_similar_id(&context, &org).await?;
     let new_organization = Organization {
         org_id: org.clone(),
         created_at: timestamp(SystemTime::now()),
@@ -62,10 +68,16 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         registration_id: Some(run.id.clone()),
         ..Organization::default()
     };
-    let new_record = Record::new(
+    let mut new_record = Record::new(
         Table::ORGANIZATIONS,
         serde_dynamo::to_item(new_organization)?,
     )?;
+    for (name, text) in name_args.into_attributes() {
+        if !text.is_empty() {
+            let text = AttributeValue::S(text);
+            new_record.item.insert(name.to_owned(), text);
+        }
+    }
     // Never overwrites, so that two customers who choose the same id do not share an organization.
     let put = vec![Write::put(new_record.clone())];
     let (record, is_new) = match change(&context.deployment, &run, "create", put).await? {
@@ -82,6 +94,32 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     let mut output = organization::to_output(&organization);
     output["created"] = json!(is_new);
     print_json_or_text(&output, &org, &context.options)
+}
+
+/// Asks the operator if the id is new and differs from an existing one only by case, because this is
+/// rarely intended.
+async fn confirm_similar_id(context: &Context, org: &str) -> Result<()> {
+    let scope = Scope::all(Table::ORGANIZATIONS);
+    let organizations = scope.read(&context.deployment).await?;
+    let mut similar = Vec::new();
+    for organization in &organizations {
+        let id = organization.key.id();
+        if id == org {
+            return Ok(());
+        }
+        if id.eq_ignore_ascii_case(org) {
+            similar.push(organization::id_and_name(organization));
+        }
+    }
+    if similar.is_empty() {
+        return Ok(());
+    }
+    let similar = similar.join(", ");
+    let text = format!(
+        "the id {org} differs only by case from {similar}. {org} will be a different organization."
+    );
+    context.options.check_can_confirm()?;
+    context.confirm(&text, org)
 }
 
 /// Sends a request and compares this machine's clock with the `Date` header of the response. Fails

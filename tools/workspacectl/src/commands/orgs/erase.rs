@@ -70,7 +70,8 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         Some(_) => "`restore` can copy them back from the export, except for API keys.",
         None => "This cannot be undone.",
     };
-    let text = format!("all records of the organization {org} will be deleted. {undo_sentence}");
+    let title = organization::id_and_name(&organization.record);
+    let text = format!("all records of the organization {title} will be deleted. {undo_sentence}");
     context.confirm(&text, org)?;
     let export = path.map(ExportWriter::create).transpose()?;
     let count = erase(&context.deployment, &run, &organization, *wait_args, export)

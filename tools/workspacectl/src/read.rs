@@ -110,13 +110,13 @@ impl Scope {
         Self { table, reads }
     }
 
-    /// The memberships of a user in an organization, from the index.
-    pub(crate) fn user_in_index(org: &str, user: &str) -> Self {
+    /// The memberships of a user in an organization or, without one, in all, from the index.
+    pub(crate) fn user_in_index(org: Option<&str>, user: &str) -> Self {
         let reads = vec![Read::Query {
             index: Some("by_user"),
             partition_key: Match::Equal("user_id", user.to_owned()),
             // Excludes users of different organizations who have the same id.
-            sort_key: Some(Match::BeginsWith("team", format!("{org}#"))),
+            sort_key: org.map(|org| Match::BeginsWith("team", format!("{org}#"))),
         }];
         let table = Table::TEAM_MEMBERS;
         Self { table, reads }
@@ -177,16 +177,6 @@ impl Scope {
             records.extend(page);
         }
         Ok(records)
-    }
-
-    /// Counts the records without keeping them in memory.
-    pub(crate) async fn count(&self, deployment: &Deployment) -> Result<usize> {
-        let mut count = 0;
-        let mut pages = self.pages(deployment, None);
-        while let Some(page) = pages.next().await? {
-            count += page.len();
-        }
-        Ok(count)
     }
 
     /// Reads page by page. A page has at most `page_size` records, or a megabyte.

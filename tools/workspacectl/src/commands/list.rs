@@ -24,7 +24,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl list teams --org acme --project apollo
   workspacectl list members --org acme --project apollo --team research-team --json
-  workspacectl list members --org acme --user ada@example.com
+  workspacectl list members --user ada@example.com
   workspacectl list models --limit 100";
 
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "project", value_parser = parse_identifier)]
     team: Option<String>,
     /// Only memberships of this user. Cannot be combined with --project or --limit
-    #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]
     limit: LimitArgs,
@@ -59,10 +59,9 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         deployment,
         options,
     } = options.connect().await?;
-    let Listing { records, is_cut } = match (&args.user, &ids[..]) {
-        // `--user` requires `--org`.
-        (Some(user), [org, ..]) => memberships(&deployment, org, user).await?,
-        _ => {
+    let Listing { records, is_cut } = match &args.user {
+        Some(user) => memberships(&deployment, org.as_deref(), user).await?,
+        None => {
             scope(&deployment, table, &ids)
                 .await?
                 .list(&deployment, args.limit)
@@ -81,7 +80,7 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
 }
 
 /// The memberships of a user. Reads each record, because the index can still list deleted ones.
-async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Listing> {
+async fn memberships(deployment: &Deployment, org: Option<&str>, user: &str) -> Result<Listing> {
     let mut records = Vec::new();
     for member in Scope::user_in_index(org, user).read(deployment).await? {
         records.extend(read::find(deployment, &member.key).await?);

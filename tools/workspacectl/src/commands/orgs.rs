@@ -5,7 +5,10 @@ mod create;
 mod edit;
 pub mod erase;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -42,7 +45,8 @@ pub(crate) enum Command {
     /// List the registered organizations
     #[command(after_help = "Example:\n  workspacectl orgs list --limit 100 --json")]
     List(LimitArgs),
-    /// Show an organization: whether it is enabled, who changed that, and how many records it has
+    /// Show an organization: whether it is enabled, who changed that, and how many records and
+    /// distinct users it has
     ///
     /// Counting reads every record of the organization and the API keys of all organizations. The
     /// counts include teams that are being removed, and can miss teams created seconds ago.
@@ -151,17 +155,18 @@ async fn show(org: &str, options: GlobalOptions) -> Result<()> {
     } = options.connect().await?;
     let organization = organization::require(&deployment, org).await?;
     let mut output = organization::to_output(&organization);
-    let counts = count_records(&deployment, org).await?;
+    let (mut counts, user_count) = count_records(&deployment, org).await?;
     if options.json {
         output["records"] = counts;
+        output["users"] = json!(user_count);
         return print_json(&output);
     }
+    counts["users"] = json!(user_count);
     print_rows(&[output], &SHOW_COLUMNS, &options)?;
     let tables = Table::ALL.iter();
     let counted_tables = tables.filter(|table| **table != Table::ORGANIZATIONS);
-    let kinds: Vec<_> = counted_tables
-        .map(|table| Kind::of(*table).plural)
-        .collect();
+    let kinds = counted_tables.map(|table| Kind::of(*table).plural);
+    let kinds: Vec<_> = kinds.chain(["users"]).collect();
     print_rows(&[counts], &kinds, &options)
 }
 
@@ -183,13 +188,23 @@ async fn export(org: &str, path: &Path, history: bool, options: GlobalOptions) -
     Ok(())
 }
 
-/// Counts the records of an organization by kind.
-async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
+/// Counts the records of an organization by kind, and its distinct users.
+async fn count_records(deployment: &Deployment, org: &str) -> Result<(Value, usize)> {
     let mut counts = json!({});
+    let mut users = BTreeSet::new();
     for scope in organization_scopes_via_teams(deployment, org).await? {
-        if scope.table != Table::ORGANIZATIONS {
-            counts[Kind::of(scope.table).plural] = json!(scope.count(deployment).await?);
+        if scope.table == Table::ORGANIZATIONS {
+            continue;
         }
+        let mut count = 0;
+        let mut pages = scope.pages(deployment, None);
+        while let Some(page) = pages.next().await? {
+            count += page.len();
+            if scope.table == Table::TEAM_MEMBERS {
+                users.extend(page.iter().map(|member| member.key.id()));
+            }
+        }
+        counts[Kind::of(scope.table).plural] = json!(count);
     }
-    Ok(counts)
+    Ok((counts, users.len()))
 }

@@ -32,6 +32,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl remove member --org globex --project apollo --team docs ada@example.com
   workspacectl remove member --org globex --all-teams ada@example.com
+  workspacectl remove member --all-orgs --user ada@example.com --export ada.jsonl
   workspacectl remove team --org globex --project apollo docs ops --export teams.jsonl
   workspacectl remove model --org globex --type chat gpt-4o
   workspacectl remove data-store --org globex papers
@@ -52,26 +53,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Remove a user from a team, or from all teams of an organization
+    /// Remove a user from a team, or from all teams of one organization or of all
     #[command(
-        after_help = "Examples:\n  workspacectl remove member --org globex --project apollo --team docs ada@example.com\n  workspacectl remove member --org globex --all-teams ada@example.com --export ada.jsonl"
+        after_help = "Examples:\n  workspacectl remove member --org globex --project apollo --team docs ada@example.com\n  workspacectl remove member --org globex --all-teams ada@example.com\n  workspacectl remove member --all-orgs --user ada@example.com --export ada.jsonl"
     )]
-    Member {
-        #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
-        org: String,
-        /// The id of the project
-        #[arg(long, value_parser = parse_identifier, requires = "team", required_unless_present = "all_teams")]
-        project: Option<String>,
-        /// The id of the team
-        #[arg(long, value_parser = parse_identifier, requires = "project", required_unless_present = "all_teams")]
-        team: Option<String>,
-        /// Remove the user from all teams of the organization, after a confirmation
-        #[arg(long, conflicts_with_all = ["project", "team"])]
-        all_teams: bool,
-        /// The user's id, as in the request that added the user
-        #[arg(value_parser = NonEmptyStringValueParser::new())]
-        user: String,
-    },
+    Member(MemberArgs),
     /// Remove teams and their members, after waiting until the function's caches have expired
     #[command(
         after_help = "Examples:\n  workspacectl remove team --org globex --project apollo docs\n  workspacectl remove team --org globex --project apollo docs ops --export teams.jsonl\n  workspacectl remove team --org globex --project apollo docs --cancel"
@@ -93,35 +79,60 @@ pub(crate) enum Command {
     LoggingInstance(ProjectArgs),
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct MemberArgs {
+    #[arg(long, value_parser = parse_identifier, required_unless_present = "all_orgs", help = ORG_HELP)]
+    org: Option<String>,
+    /// The id of the project
+    #[arg(long, value_parser = parse_identifier, requires = "team", required_unless_present_any = ["all_teams", "all_orgs"])]
+    project: Option<String>,
+    /// The id of the team
+    #[arg(long, value_parser = parse_identifier, requires = "project", required_unless_present_any = ["all_teams", "all_orgs"])]
+    team: Option<String>,
+    /// Remove the user from all teams of the organization, after a confirmation
+    #[arg(long, conflicts_with_all = ["project", "team"])]
+    all_teams: bool,
+    /// Remove the user from all teams of all organizations, after a confirmation
+    #[arg(long, conflicts_with_all = ["org", "project", "team", "all_teams"])]
+    all_orgs: bool,
+    /// The user's id, as in the request that added the user
+    #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "named_user")]
+    user: Option<String>,
+    /// The same as USER
+    #[arg(id = "named_user", long = "user", value_name = "USER", conflicts_with = "user", value_parser = NonEmptyStringValueParser::new())]
+    named_user: Option<String>,
+}
+
 pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
-    let export_path = args.export.as_deref();
+    let (export_path, reason) = (args.export.as_deref(), args.reason);
     check_export(export_path)?;
     let key = match args.command {
         Command::Team(team_args) => {
-            return team::execute(team_args, export_path, args.reason, options).await;
+            return team::execute(team_args, export_path, reason, options).await;
         }
-        Command::Member {
-            org,
-            project: Some(project),
-            team: Some(team),
-            user,
-            ..
-        } => PrimaryKey::TeamMember {
-            org,
-            project,
-            team,
-            user,
-        },
-        // With --all-teams.
-        Command::Member { org, user, .. } => {
-            return from_all_teams::execute(&org, &user, export_path, args.reason, options).await;
+        Command::Member(args) => {
+            // One of them is required.
+            let user = args.user.or(args.named_user).unwrap_or_default();
+            match (args.org, args.project, args.team) {
+                (Some(org), Some(project), Some(team)) => PrimaryKey::TeamMember {
+                    org,
+                    project,
+                    team,
+                    user,
+                },
+                // With --all-teams, or with --all-orgs, which excludes --org.
+                (org, ..) => {
+                    let org = org.as_deref();
+                    return from_all_teams::execute(org, &user, export_path, reason, options).await;
+                }
+            }
         }
         Command::Model(args) => args.into_key(),
         Command::Voice(args) => args.into_key(),
         Command::DataStore(args) => args.into_key(),
         Command::LoggingInstance(args) => args.into_logging_instance_key(),
     };
-    remove_record(&key, export_path, args.reason, options).await
+    remove_record(&key, export_path, reason, options).await
 }
 
 /// Removes one record. Asks for no confirmation, because the arguments name the record.

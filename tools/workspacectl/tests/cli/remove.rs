@@ -11,8 +11,8 @@ use crate::{
     workspacectl,
 };
 
-#[test]
-fn a_user_is_removed_from_all_teams_of_one_organization() {
+/// Zoe, whose id also exists in a different case, and Grace are in three teams of two organizations.
+fn with_two_organizations() -> Network {
     let network = Network::new();
     for (org, team) in [("acme", "a"), ("acme", "b"), ("globex", "a")] {
         let put = |table, record| network.dynamodb.put(table, record);
@@ -23,6 +23,17 @@ fn a_user_is_removed_from_all_teams_of_one_organization() {
             put(Table::TEAM_MEMBERS, member);
         }
     }
+    network
+}
+
+#[test]
+fn a_user_is_removed_from_all_teams_of_one_organization() {
+    let network = with_two_organizations();
+    let shown = network.json("orgs show acme");
+    assert_eq!(
+        (&shown["records"]["members"], &shown["users"]),
+        (&json!(6), &json!(3))
+    );
     let listed = network.json("list members --org acme --user zoe");
     assert_eq!(listed.as_array().unwrap().len(), 2);
     let remove = "remove member --all-teams zoe --org acme";
@@ -41,6 +52,42 @@ fn a_user_is_removed_from_all_teams_of_one_organization() {
     assert_eq!(left.len(), 7);
     let is_left = |member: &Value| member["user_id"] != "zoe" || member["org_id"] == "globex";
     assert!(left.iter().all(is_left), "{left:?}");
+}
+
+#[test]
+fn a_user_is_removed_from_all_teams_of_all_organizations() {
+    let network = with_two_organizations();
+    let listed = network.json("list members --user zoe");
+    assert_eq!(listed.as_array().unwrap().len(), 3);
+    let (_folder, file) = new_file();
+    let remove = format!("remove member --user zoe --all-orgs --export {file}");
+    assert_usage_error(&network.output(&remove), "pass --yes");
+    assert_usage_error(&network.output("remove member --all-orgs --yes"), "USER");
+    let both = network.output("remove member --all-orgs --org acme zoe --yes");
+    assert_usage_error(&both, "cannot be used with");
+
+    let output = network.output(&format!("{remove} --yes"));
+
+    let message = text(&output.stderr);
+    for part in [
+        "(found so far: acme#apollo#a, acme#apollo#b, globex#apollo#a)",
+        "zoe was removed from 3 teams\n",
+    ] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(json_lines(&fs::read_to_string(file).unwrap()).len(), 3);
+    let left = network.dynamodb.records(Table::TEAM_MEMBERS);
+    assert_eq!(left.len(), 6);
+    assert!(
+        left.iter().all(|member| member["user_id"] != "zoe"),
+        "{left:?}"
+    );
+    for (org, count) in [("acme", 2), ("globex", 1)] {
+        let entries = network.json(&format!("history --org {org} --kind member"));
+        assert_eq!(entries.as_array().unwrap().len(), count, "{entries}");
+    }
+    let again = network.output("remove member --all-orgs zoe --yes");
+    assert_fails(&again, "zoe is not in any team\n");
 }
 
 /// The export has all of them, before any is deleted.

@@ -80,7 +80,7 @@ async fn remove_user(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
         let is_killed = rng.bool();
         let time = Duration::from_secs(if is_killed { rng.u64(0..12) } else { 400 });
         let mut removed = BTreeSet::new();
-        let command = remove_from_all_teams(&deployment, &run, ORG, USER, None, &mut removed);
+        let command = remove_from_all_teams(&deployment, &run, Some(ORG), USER, None, &mut removed);
         if let Ok(Ok(_)) = timeout(time, command).await {
             completions.push(Completion {
                 began,
@@ -191,7 +191,7 @@ async fn rerun_violations(world: &World, rng: &mut Rng) -> Vec<String> {
     expected.retain(|member| !is_of_user(member));
     let (deployment, run) = (world.deployment(rng), run_by(1));
     let mut teams = BTreeSet::new();
-    let removed = remove_from_all_teams(&deployment, &run, ORG, USER, None, &mut teams).await;
+    let removed = remove_from_all_teams(&deployment, &run, Some(ORG), USER, None, &mut teams).await;
     let left = members();
     match left == expected {
         true if removed.is_ok() => vec![],

@@ -14,7 +14,8 @@ use workspace_records::kinds::PrimaryKey;
 use crate::{
     context::Run,
     deployment::Deployment,
-    organization, read,
+    organization,
+    read::{self, Scope},
     record::{Record, Stored},
     write::{Outcome, Refusal, Write, change, set},
 };
@@ -62,14 +63,32 @@ pub(crate) fn random_key() -> Result<String> {
     Ok(ApiKey::encode(id, secret))
 }
 
-/// Reads the records of keys. Fails if one does not exist.
+/// Reads the records of keys. Fails if one does not exist, and says who erased it, if the history
+/// does.
 pub(crate) async fn require(deployment: &Deployment, ids: &[String]) -> Result<Vec<Record>> {
     let mut records = Vec::new();
     for id in ids {
-        let record = read::find(deployment, &key(id)).await?;
-        records.push(record.ok_or_else(|| no_such_key_error(id))?);
+        records.push(match read::find(deployment, &key(id)).await? {
+            Some(record) => record,
+            None => return Err(missing_key_error(deployment, id).await?),
+        });
     }
     Ok(records)
+}
+
+/// What to say about a key that does not exist.
+async fn missing_key_error(deployment: &Deployment, id: &str) -> Result<anyhow::Error> {
+    if deployment.require_history().is_err() {
+        return Ok(no_such_key_error(id));
+    }
+    let erasures = Scope::erasures_of_key(id).read(deployment).await?;
+    let Some(erasure) = erasures.first() else {
+        return Ok(no_such_key_error(id));
+    };
+    let [org, at, by] = ["org_id", "at", "by"].map(|name| erasure.text(name).unwrap_or("-"));
+    Ok(anyhow!(
+        "there is no key {id}: {by} erased it with the organization {org} at {at}"
+    ))
 }
 
 /// Stores the record of a new key. If the new key replaces an old key, also stores the new id in

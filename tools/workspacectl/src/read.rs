@@ -14,7 +14,7 @@ use workspace_management::{
     records::{Table, Team, TeamMember},
     store::Item,
 };
-use workspace_records::kinds::{Kind, PrimaryKey};
+use workspace_records::kinds::{HISTORY, Kind, PrimaryKey};
 
 use self::request::{Match, PageRequest, Read};
 use crate::{deployment::Deployment, errors::RequestResultExt as _, record::Record};
@@ -108,6 +108,15 @@ impl Scope {
             sort_key: None,
         }];
         Self { table, reads }
+    }
+
+    /// The entries of the history about erasures that deleted an API key. Scans the whole history.
+    pub(crate) fn erasures_of_key(id: &str) -> Self {
+        let matches = Match::Contains("erased_keys", id.to_owned());
+        Self {
+            table: HISTORY,
+            reads: vec![Read::Scan(Some(matches))],
+        }
     }
 
     /// The memberships of a user in an organization or, without one, in all, from the index.

@@ -36,7 +36,8 @@ pub(crate) enum Command {
     /// List API keys with their state and last four characters
     #[command(after_help = list::EXAMPLES)]
     List(list::Args),
-    /// Show what API keys may do and when they expire. Does not verify their secrets
+    /// Show what API keys may do and when they expire, or who erased them. Does not verify their
+    /// secrets
     #[command(after_help = "Example:\n  workspacectl keys check - < keys.txt")]
     Check(KeyArgs),
     /// Replace API keys with new ones that may do the same. The old keys expire after --overlap

@@ -24,6 +24,8 @@ pub(super) enum Read {
 pub(super) enum Match {
     Equal(&'static str, String),
     BeginsWith(&'static str, String),
+    /// A list of strings that has this one.
+    Contains(&'static str, String),
 }
 
 /// What a request returns: items and, if there may be more, where the next request starts.
@@ -110,6 +112,11 @@ impl Match {
                 let name = expressions.name(attribute);
                 let prefix = expressions.value(attribute, AttributeValue::S(prefix.clone()));
                 format!("begins_with({name}, {prefix})")
+            }
+            Self::Contains(attribute, entry) => {
+                let name = expressions.name(attribute);
+                let entry = expressions.value(attribute, AttributeValue::S(entry.clone()));
+                format!("contains({name}, {entry})")
             }
         }
     }

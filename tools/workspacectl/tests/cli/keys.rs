@@ -8,10 +8,10 @@ use std::{
 
 use serde_json::{Value, json};
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::operations::Operation;
+use workspace_management::{operations::Operation, records::Table};
 use workspace_records::contract::Description;
 
-use crate::{assert_fails, assert_usage_error, server::Server, text};
+use crate::{AWS, assert_fails, assert_usage_error, server::Server, text};
 
 /// Creates a key of `acme` with these options.
 pub(crate) fn create(server: &Server, options: &str) -> String {
@@ -29,6 +29,33 @@ fn active(server: &Server, org: &str) -> Vec<String> {
     let keys = server.records(&format!("keys list --org {org} --state active"));
     let ids = keys.iter().map(|key| key["key_id"].as_str().unwrap());
     ids.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_history_says_who_erased_a_key() {
+    let server = Server::start();
+    let id = create(&server, "")[4..16].to_owned();
+    server.run("orgs disable acme --wait 0");
+    server.run("orgs erase acme --without-export --wait 0 --yes");
+
+    let operator = server.operator();
+    for id in ["acmeDemoKey1", &id] {
+        let checked = server.output(&format!("keys check {id}"));
+        let expected =
+            format!("there is no key {id}: {operator} erased it with the organization acme at 2");
+        assert_fails(&checked, &expected);
+        let mut without_history = server.command(&format!("keys check {id}"));
+        for table in Table::ALL {
+            without_history.env(table.env_variable, table.logical_id);
+        }
+        let output = without_history.envs(AWS).output().unwrap();
+        assert_fails(&output, &format!("there is no key {id}: see"));
+    }
+    let unknown = server.output("keys check 0fzzzxjylrx3");
+    assert_fails(
+        &unknown,
+        "there is no key 0fzzzxjylrx3: see `workspacectl keys list`",
+    );
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! The records of API keys: their state, and how they are stored, read and revoked.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 use workspace_management::{
-    api_key::ApiKey,
+    api_key::{API_KEY_ID_LENGTH, ApiKey},
     records::{ApiKeyRecord, ApiKeyState, Table},
     store::timestamp,
 };
@@ -23,6 +26,11 @@ use crate::{
 /// The primary key of the record of an API key.
 pub(crate) fn key(id: &str) -> PrimaryKey {
     PrimaryKey::ApiKey { id: id.to_owned() }
+}
+
+/// Whether a text has the form of an id of an API key.
+pub(crate) fn is_id(text: &str) -> bool {
+    text.len() == API_KEY_ID_LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// The state of the key with this record. A record that cannot be parsed is malformed.
@@ -89,6 +97,28 @@ async fn missing_key_error(deployment: &Deployment, id: &str) -> Result<anyhow::
     Ok(anyhow!(
         "there is no key {id}: {by} erased it with the organization {org} at {at}"
     ))
+}
+
+/// Adds the labels of API keys to the attributes of records that name the keys, for people. Reads
+/// each key once.
+pub(crate) async fn add_labels(deployment: &Deployment, records: &mut [Value]) -> Result<()> {
+    let mut named = BTreeMap::new();
+    for record in records {
+        for attribute in ["created_by", "updated_by"] {
+            let Some(id) = record[attribute].as_str().filter(|by| is_id(by)) else {
+                continue;
+            };
+            if !named.contains_key(id) {
+                let found = read::find(deployment, &key(id)).await?;
+                let label = found.as_ref().and_then(|key| key.text("label"));
+                let label = label.filter(|label| !label.is_empty());
+                let name = label.map_or_else(|| id.to_owned(), |label| format!("{id} ({label})"));
+                named.insert(id.to_owned(), name);
+            }
+            record[attribute] = json!(named[id]);
+        }
+    }
+    Ok(())
 }
 
 /// Stores the record of a new key. If the new key replaces an old key, also stores the new id in

@@ -13,6 +13,7 @@ use crate::{
     context::{Context, GlobalOptions},
     deployment::Deployment,
     errors::UsageError,
+    key_record,
     message::print_message,
     organization,
     output::print_listing,
@@ -75,7 +76,10 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         }
         print_message(&format!("no {} match the options", Kind::of(table).plural));
     }
-    let records: Vec<_> = records.iter().map(Record::to_json).collect();
+    let mut records: Vec<_> = records.iter().map(Record::to_json).collect();
+    if !options.json {
+        key_record::add_labels(&deployment, &mut records).await?;
+    }
     print_listing(&records, is_cut, &columns(table, &records), &options)
 }
 

@@ -1,7 +1,10 @@
 //! `list`.
 
+use std::sync::mpsc;
+
 use serde_json::{Value, json};
 use test_support::fixtures;
+use workspace_local::demo::DEMO_KEY;
 use workspace_management::records::Table;
 use workspace_records::kinds::{Kind, api_tables};
 
@@ -108,6 +111,47 @@ fn a_list_is_a_table_with_a_column_for_each_part_of_a_key() {
     let team = &server.records("list teams")[0];
     assert_eq!(team["org_id"], "acme");
     assert_eq!(team["project"], "acme#apollo");
+}
+
+#[test]
+fn a_list_for_people_has_the_labels_of_keys_and_reads_each_key_once() {
+    let network = Network::with_team(&[""; 0]);
+    let put = |table, record| network.dynamodb.put(table, record);
+    put(
+        Table::API_KEYS,
+        json!(fixtures::key_record(DEMO_KEY, "acme", "ci")),
+    );
+    for (user, key) in [
+        ("ada", "acmeDemoKey1"),
+        ("grace", "acmeDemoKey1"),
+        ("zoe", "0fzzzxjylrx3"),
+    ] {
+        let mut member = fixtures::member("acme", "apollo", "docs", user);
+        member["created_by"] = json!(key);
+        put(Table::TEAM_MEMBERS, member);
+    }
+    let (sender, reads) = mpsc::channel();
+
+    let output = network.hooked_output("list members", move |request| {
+        if request.action == "GetItem" {
+            sender
+                .send(request.body["Key"]["key_id"]["S"].to_string())
+                .unwrap();
+        }
+        None
+    });
+
+    let list = text(&output.stdout);
+    assert_eq!(
+        list.matches(" acmeDemoKey1 (ci)\n").count(),
+        2,
+        "{output:?}"
+    );
+    assert!(list.ends_with(" 0fzzzxjylrx3\n"), "{list}");
+    let expected = ["\"acmeDemoKey1\"", "\"0fzzzxjylrx3\""];
+    assert_eq!(Vec::from_iter(reads.try_iter()), expected);
+    let members = network.json("list members");
+    assert_eq!(members[0]["created_by"], "acmeDemoKey1");
 }
 
 /// The records exceed the megabyte that DynamoDB returns per request.

@@ -9,11 +9,11 @@ use std::{
 use anyhow::{Context as _, Result};
 use aws_smithy_types::{DateTime, date_time::Format};
 use workspace_management::{
-    api_key::{API_KEY_ID_LENGTH, API_KEY_PREFIX, ApiKey},
+    api_key::{API_KEY_PREFIX, ApiKey},
     values::trim,
 };
 
-use crate::{arguments::stdin, errors::UsageError};
+use crate::{arguments::stdin, errors::UsageError, key_record::is_id};
 
 /// The maximum overlap, which is how long a replaced key can stay valid: 30 days.
 const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
@@ -148,7 +148,7 @@ fn parse_key_id(text: &str) -> Result<String, UsageError> {
     if let Some(key) = ApiKey::parse(text) {
         return Ok(key.id.to_owned());
     }
-    if text.len() == API_KEY_ID_LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    if is_id(text) {
         return Ok(text.to_owned());
     }
     let message = if text.starts_with(API_KEY_PREFIX) {

@@ -1,6 +1,6 @@
 //! Deletes a record that has a mark, and its children.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use workspace_management::records::Table;
@@ -25,8 +25,8 @@ pub(super) struct Marked<'a> {
 pub(super) struct Deleted {
     /// By kind. Does not count entries of the history.
     counts: BTreeMap<&'static str, usize>,
-    /// The ids of API keys.
-    key_ids: Vec<String>,
+    /// The ids of API keys, including those that an interrupted run has deleted.
+    key_ids: BTreeSet<String>,
 }
 
 impl Deleted {
@@ -35,7 +35,9 @@ impl Deleted {
             let ids = children.iter().map(|child| child.key.id());
             self.key_ids.extend(ids);
         }
-        if table != HISTORY {
+        if table == HISTORY {
+            self.key_ids.extend(children.iter().filter_map(key_id_in));
+        } else {
             *self.counts.entry(Kind::of(table).plural).or_default() += children.len();
         }
     }
@@ -69,6 +71,12 @@ impl Deleted {
             key_ids: &self.key_ids,
         }
     }
+}
+
+/// The id of the API key that an entry of the history is about.
+fn key_id_in(entry: &Record) -> Option<String> {
+    let key = entry.item.get("key")?.as_m().ok()?;
+    key.get("key_id")?.as_s().ok().cloned()
 }
 
 impl Marked<'_> {

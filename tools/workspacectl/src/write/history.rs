@@ -2,7 +2,7 @@
 //! an entry.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, SystemTime},
 };
 
@@ -64,7 +64,7 @@ pub(crate) struct Ending<'a> {
     pub(crate) result: &'static str,
     pub(crate) counts: BTreeMap<&'static str, usize>,
     /// The ids of erased API keys.
-    pub(crate) key_ids: &'a [String],
+    pub(crate) key_ids: &'a BTreeSet<String>,
 }
 
 impl<'a> LongChange<'a> {

@@ -7,11 +7,12 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use test_support::faults::DENIED;
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operations::Operation, records::Table};
 use workspace_records::contract::Description;
 
-use crate::{AWS, assert_fails, assert_usage_error, server::Server, text};
+use crate::{AWS, assert_fails, assert_usage_error, network::Network, server::Server, text};
 
 /// Creates a key of `acme` with these options.
 pub(crate) fn create(server: &Server, options: &str) -> String {
@@ -56,6 +57,25 @@ fn the_history_says_who_erased_a_key() {
         &unknown,
         "there is no key 0fzzzxjylrx3: see `workspacectl keys list`",
     );
+}
+
+#[test]
+fn the_history_names_a_key_that_an_interrupted_erasure_deleted() {
+    let network = Network::with_team(&["ada"]);
+    let id = network.json("keys create --org acme")["key_id"].take();
+    network.disable_acme();
+    let erase = "orgs erase acme --without-export --wait 0 --yes";
+    let failed = network.hooked_output(erase, |request| {
+        let is_member = request.body.to_string().contains("TeamMembersTable");
+        (is_member && request.writes("Delete")).then_some(DENIED)
+    });
+    assert_fails(&failed, "cannot finish erasing");
+    assert!(network.dynamodb.records(Table::API_KEYS).is_empty());
+
+    assert!(network.output(erase).status.success());
+
+    let checked = network.output(&format!("keys check {}", id.as_str().unwrap()));
+    assert_fails(&checked, "erased it with the organization acme");
 }
 
 #[test]

@@ -107,7 +107,7 @@ impl Restore<'_> {
                     ("different", counts.different),
                     ("skipped", counts.skipped),
                 ]),
-                key_ids: &[],
+                key_ids: &BTreeSet::new(),
             };
             change.end(None, ending).await?.done()?;
         }

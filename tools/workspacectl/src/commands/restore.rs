@@ -5,6 +5,7 @@
 //!    no record has the same primary key.
 
 mod copy;
+mod outcome;
 mod source;
 
 use std::{

@@ -16,7 +16,11 @@ use workspace_records::{
     kinds::{Kind, PrimaryKey},
 };
 
-use super::{MAX_CLOCK_DIFFERENCE, source::Source};
+use super::{
+    MAX_CLOCK_DIFFERENCE,
+    outcome::{CopyOutcome, Counts},
+    source::Source,
+};
 use crate::{
     context::Context,
     organization,
@@ -42,26 +46,6 @@ pub(super) struct Restore<'a> {
     pub(super) source: Source,
 }
 
-/// The outcome of copying a record.
-enum CopyOutcome {
-    Copied,
-    /// The record exists with the same content.
-    Exists,
-    /// The existing record has different values of these attributes and is kept.
-    Differs(String),
-    /// The record was not copied, for this reason.
-    Skipped(&'static str),
-}
-
-/// The number of records by outcome.
-#[derive(Default, Clone, Copy)]
-struct Counts {
-    copied: usize,
-    existing: usize,
-    different: usize,
-    skipped: usize,
-}
-
 impl Restore<'_> {
     /// Copies all records and prints the outcomes.
     /// Fails if a record differs or was skipped.
@@ -70,7 +54,7 @@ impl Restore<'_> {
         let mut array = JsonArray::default();
         // The counts are printed even if this fails.
         let result = self.copy_all(&mut counts, &mut array).await;
-        let total = total(counts.values());
+        let total = Counts::total(counts.values());
         let introduction = if self.change.is_none() {
             "dry run, nothing was written. The result would be: "
         } else {
@@ -101,12 +85,7 @@ impl Restore<'_> {
             let ending = Ending {
                 record: &Record::empty(&organization::key(org)),
                 result: "done",
-                counts: BTreeMap::from([
-                    ("copied", counts.copied),
-                    ("existing", counts.existing),
-                    ("different", counts.different),
-                    ("skipped", counts.skipped),
-                ]),
+                counts: counts.to_map(),
                 key_ids: &BTreeSet::new(),
             };
             change.end(None, ending).await?.done()?;
@@ -133,12 +112,7 @@ impl Restore<'_> {
             while let Some((record, outcome)) = copies.try_next().await? {
                 let org = record.text("org_id").unwrap_or_default();
                 let counts = counts.entry(org).or_default();
-                match outcome {
-                    CopyOutcome::Copied => counts.copied += 1,
-                    CopyOutcome::Exists => counts.existing += 1,
-                    CopyOutcome::Differs(_) => counts.different += 1,
-                    CopyOutcome::Skipped(_) => counts.skipped += 1,
-                }
+                counts.add(&outcome);
                 self.print_outcome(&record.key, outcome, array)?;
             }
         }
@@ -269,18 +243,6 @@ async fn insert(mut record: Record, change: &LongChange<'_>) -> Result<Option<Re
             Ok(existing.filter(|record| record.text("restored_request_id") != Some(&run.id)))
         }
     }
-}
-
-/// The sum of the counts.
-fn total<'a>(counts: impl IntoIterator<Item = &'a Counts>) -> Counts {
-    counts
-        .into_iter()
-        .fold(Counts::default(), |sum, counts| Counts {
-            copied: sum.copied + counts.copied,
-            existing: sum.existing + counts.existing,
-            different: sum.different + counts.different,
-            skipped: sum.skipped + counts.skipped,
-        })
 }
 
 /// The outcome for a record whose primary key exists.

@@ -108,15 +108,14 @@ fn the_name_and_reference_of_an_organization_are_shown_and_can_change() {
 fn an_id_that_differs_only_by_case_from_an_existing_one_is_confirmed() {
     let server = Server::start();
     let create = "orgs create ACME";
-    assert_usage_error(&server.output(create), "pass --yes");
+    let expected = "the id ACME differs only by case from acme";
+    let refused = server.output(create);
+    assert_usage_error(&refused, "pass --yes");
+    assert!(text(&refused.stderr).contains(expected), "{refused:?}");
     assert_eq!(server.records("orgs list").len(), 1);
     let output = server.output(&format!("{create} --yes"));
-    let message = text(&output.stderr);
-    let expected = "the id ACME differs only by case from acme";
-    assert!(
-        output.status.success() && message.contains(expected),
-        "{message}"
-    );
+    let is_created = output.status.success() && text(&output.stderr).contains(expected);
+    assert!(is_created, "{output:?}");
     // It exists now, so there is nothing to ask.
     server.run("orgs create ACME --if-absent");
     assert_eq!(server.records("orgs list").len(), 2);

@@ -118,7 +118,8 @@ async fn confirm_similar_id(context: &Context, org: &str) -> Result<()> {
     let text = format!(
         "the id {org} differs only by case from {similar}. {org} will be a different organization."
     );
-    context.options.check_can_confirm()?;
+    let can_confirm = context.options.check_can_confirm();
+    can_confirm.inspect_err(|_| context.report(&text))?;
     context.confirm(&text, org)
 }
 

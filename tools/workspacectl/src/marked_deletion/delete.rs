@@ -25,7 +25,7 @@ pub(super) struct Marked<'a> {
 pub(super) struct Deleted {
     /// By kind. Does not count entries of the history.
     counts: BTreeMap<&'static str, usize>,
-    /// The ids of API keys, including those that an interrupted run has deleted.
+    /// The ids of API keys, including those that earlier runs and erasures have deleted.
     key_ids: BTreeSet<String>,
 }
 
@@ -36,7 +36,7 @@ impl Deleted {
             self.key_ids.extend(ids);
         }
         if table == HISTORY {
-            self.key_ids.extend(children.iter().filter_map(key_id_in));
+            self.key_ids.extend(children.iter().flat_map(key_ids_in));
         } else {
             *self.counts.entry(Kind::of(table).plural).or_default() += children.len();
         }
@@ -73,10 +73,13 @@ impl Deleted {
     }
 }
 
-/// The id of the API key that an entry of the history is about.
-fn key_id_in(entry: &Record) -> Option<String> {
-    let key = entry.item.get("key")?.as_m().ok()?;
-    key.get("key_id")?.as_s().ok().cloned()
+/// The ids of the API keys that an entry of the history is about.
+fn key_ids_in(entry: &Record) -> impl Iterator<Item = String> {
+    let attribute = |name| entry.item.get(name);
+    let key = attribute("key").and_then(|key| key.as_m().ok()?.get("key_id"));
+    let erased = attribute("erased_keys").and_then(|keys| keys.as_l().ok());
+    let ids = key.into_iter().chain(erased.into_iter().flatten());
+    ids.filter_map(|id| id.as_s().ok().cloned())
 }
 
 impl Marked<'_> {

@@ -71,8 +71,8 @@ pub(super) async fn execute(
 }
 
 /// Removes a user from all teams of an organization or, without one, of all organizations. Adds these
-/// teams to `removed_teams`, as `<org>#<project>#<team>`. Fails if the last read of the index still finds a membership, a
-/// membership changes at the same time, or the export cannot be written.
+/// teams to `removed_teams`, as `<org>#<project>#<team>`. Fails if the last read of the index still
+/// finds a membership, a membership changes at the same time, or the export cannot be written.
 pub async fn remove_from_all_teams(
     deployment: &Deployment,
     run: &Run,

@@ -1,6 +1,6 @@
 """Translates a SAM template to CloudFormation, as AWS does in a deployment. Prints JSON. Works offline.
 
-usage: translate.py template.yaml
+usage: translate.py template.yaml [PARAMETER=VALUE...]
 """
 
 import json
@@ -14,7 +14,8 @@ with open(sys.argv[1], encoding="utf-8") as file:
     template = yaml_parse(file.read())
 # A placeholder, if `sam package` has not uploaded the code.
 for resource in template["Resources"].values():
-    if resource["Type"] == "AWS::Serverless::Function" and not resource["Properties"]["CodeUri"].startswith("s3://"):
+    if resource.get("Properties", {}).get("CodeUri") == ".":
         resource["Properties"]["CodeUri"] = "s3://bucket/key"
-translated = Translator({}, Parser()).translate(template, parameter_values={})
+parameters = dict(argument.split("=", 1) for argument in sys.argv[2:])
+translated = Translator({}, Parser()).translate(template, parameter_values=parameters)
 json.dump(translated, sys.stdout, indent=2, default=str)

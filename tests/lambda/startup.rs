@@ -9,6 +9,7 @@ use tokio::{
     time::timeout,
 };
 use workspace_management::records::Table;
+use workspace_records::tables;
 
 use crate::function::{Function, command, create_papers};
 
@@ -75,6 +76,25 @@ async fn the_variables_that_the_template_sets_take_effect() {
     app.revoke_key(&key).await;
     let response = function.invoke(&create_papers(&acme)).await;
     response.assert_problem(401, "unauthenticated");
+}
+
+/// CodeDeploy moves no requests to a version unless it responds with 401 to the event of `RolloutCheck`.
+#[tokio::test]
+async fn the_check_of_a_new_version_reads_the_table_of_keys() {
+    let app = TestApp::new().await;
+    let check = &tables::template().unwrap()["Resources"]["RolloutCheck"]["Properties"];
+    let event = check["Environment"]["Variables"]["EVENT"].as_str().unwrap();
+    let event = serde_json::from_str(event).unwrap();
+
+    let mut function = Function::start(&app, &[]).await;
+    let response = function.invoke(&event).await;
+    response.assert_problem(401, "unauthenticated");
+    let log = function.log().await;
+    assert_eq!(log[0]["key_rejection"], "unknown");
+
+    let mut function = Function::start(&app, &[("KEYS_TABLE", "no-such-table")]).await;
+    let response = function.invoke(&event).await;
+    response.assert_problem(500, "internal");
 }
 
 #[tokio::test]

@@ -54,9 +54,12 @@ python_tools() {
 # node_tools: installs the packages in ci/package.json into $tools/node.
 node_tools() {
   need npm
-  mkdir -p "$tools/node"
-  cp ci/package.json ci/package-lock.json ci/.npmrc "$tools/node/"
-  npm ci --silent --prefix "$tools/node"
+  if ! cmp -s ci/package-lock.json "$tools/node/installed.json"; then
+    mkdir -p "$tools/node"
+    cp ci/package.json ci/package-lock.json ci/.npmrc "$tools/node/"
+    npm ci --silent --prefix "$tools/node"
+    cp ci/package-lock.json "$tools/node/installed.json"
+  fi
 }
 
 # debian_package COMMAND PACKAGE...: installs Debian packages if the command is missing.

@@ -1,6 +1,7 @@
 """Translates a SAM template to CloudFormation, as AWS does in a deployment. Prints JSON. Works offline.
 
-usage: translate.py template.yaml [PARAMETER=VALUE...]
+usage: translate.py template.yaml [--without-permissions]
+moto cannot create the permissions to invoke the function, because it has no aliases.
 """
 
 import json
@@ -16,6 +17,8 @@ with open(sys.argv[1], encoding="utf-8") as file:
 for resource in template["Resources"].values():
     if resource.get("Properties", {}).get("CodeUri") == ".":
         resource["Properties"]["CodeUri"] = "s3://bucket/key"
-parameters = dict(argument.split("=", 1) for argument in sys.argv[2:])
-translated = Translator({}, Parser()).translate(template, parameter_values=parameters)
+translated = Translator({}, Parser()).translate(template, parameter_values={})
+if "--without-permissions" in sys.argv:
+    resources = translated["Resources"].items()
+    translated["Resources"] = {name: it for name, it in resources if it["Type"] != "AWS::Lambda::Permission"}
 json.dump(translated, sys.stdout, indent=2, default=str)

@@ -1,0 +1,232 @@
+"""Checks a stack from outside, measures it, and prints a report in Markdown for docs/benchmarks.md.
+
+usage: contact.py STACK KEY-FILE [--email] [--url URL]   or   contact.py --delete STACK
+KEY-FILE has an API key of the organization `doctor`. With --url, the API is `cargo serve`, and AWS is an emulator: each
+step that these do not have is named. --delete deletes the stack with its tables and logs.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import http.client
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import boto3
+
+ROOT = Path(__file__).parents[1]
+CLOUDFORMATION = boto3.client("cloudformation")
+LOGS = boto3.client("logs")
+# The paths that a client sends, and what is right for the path that an HTTP API delivers for each. It decodes once.
+PATHS = [
+    ("add_models", "/api/v1/org/doctor/addModelsToOrg/chat%3Fbeta", (204, None)),  # cut at the `?`
+    ("add_models", "/api/v1/org/doctor/addModelsToOrg/chat%2Fbeta", (404, "no_such_path")),
+    ("set_bot_voice", "/api/v1/bot/playground/b%2537/voice", (204, None)),
+    ("set_bot_voice", "/api/v1/bot/playground/b%252537/voice", (400, "malformed_path")),
+    ("set_bot_voice", "/api/v1/bot/playground/b%207/voice", (400, "malformed_path")),
+]
+# Creates the team before a later request adds members to it.
+OPERATIONS = ["create_team", "add_team_users", "add_models", "set_bot_voice", "create_data_store", "create_logging_instance"]
+
+
+class Skipped(Exception):
+    """The step is not possible here."""
+
+
+class Api:
+    def __init__(self, url, key, organization):
+        self.url, self.key, self.organization = urlsplit(url), key, organization
+        self.connection = None
+
+    def event(self, operation):
+        """The event of an operation in events/, for the organization of the key."""
+        text = (ROOT / f"events/{operation}.json").read_text(encoding="utf-8")
+        event = json.loads(text.replace("/org/acme/", f"/org/{self.organization}/").replace("/project/acme/", f"/project/{self.organization}/"))
+        event["headers"]["authorization"] = f"Bearer {self.key}"
+        return event
+
+    def send(self, operation, path=None, key=True):
+        """The response to a request: its status, headers and `code`."""
+        event = self.event(operation)
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.key}"} if key else {})
+        if self.connection is None:
+            kind = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
+            self.connection = kind(self.url.netloc, timeout=30)
+        self.connection.request("POST", path or event["rawPath"], event["body"], headers)
+        response = self.connection.getresponse()
+        body = response.read()
+        code = json.loads(body).get("code") if response.status >= 400 and body.startswith(b"{") else None
+        return response.status, response.headers, code
+
+
+def outputs(stack):
+    (found,) = CLOUDFORMATION.describe_stacks(StackName=stack)["Stacks"]
+    return {it["OutputKey"]: it["OutputValue"] for it in found.get("Outputs", [])}
+
+
+class Steps:
+    """Each method that begins with `step_` is a step. It returns what the report says, or raises."""
+
+    def __init__(self, arguments):
+        self.stack, self.email, self.emulated = arguments.stack, arguments.email, arguments.url is not None
+        self.key_file = arguments.key_file
+        key = Path(arguments.key_file).read_text(encoding="utf-8").strip()
+        url = arguments.url or outputs(self.stack)["ApiUrl"]
+        # `cargo serve` has the organization `acme`, and its public key.
+        self.api = Api(url, key, "acme" if self.emulated else "doctor")
+
+    def only_on_aws(self, reason):
+        if self.emulated:
+            raise Skipped(reason)
+
+    def step_first_request(self):
+        before = time.monotonic()
+        status, _, _ = self.api.send("create_team")
+        assert status == 204, status
+        return f"{(time.monotonic() - before) * 1000:.0f} ms, with DNS, TLS and a cold start"
+
+    def step_requests(self):
+        statuses = [self.api.send(operation)[0] for operation in OPERATIONS * 2]
+        assert statuses == [204] * 12, statuses
+        return "6 operations, each twice: 204"
+
+    def step_invocations(self):
+        self.only_on_aws("moto invokes functions only in Docker")
+        for operation in OPERATIONS:
+            result = boto3.client("lambda").invoke(
+                FunctionName=outputs(self.stack)["FunctionName"], Qualifier="live", Payload=json.dumps(self.api.event(operation))
+            )
+            response = json.load(result["Payload"])
+            assert response.get("statusCode") == 204, response
+        return "6 events to the alias: 204"
+
+    def step_doctor(self):
+        self.only_on_aws("ci/tests/test_stack.py runs `doctor` on moto, which has no API")
+        command = ["target/debug/workspacectl", "--stack", self.stack, "doctor", "--key-file", self.key_file]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
+
+    def step_paths(self):
+        for operation, path, expected in PATHS:
+            status, _, code = self.api.send(operation, path.replace("/doctor/", f"/{self.api.organization}/"))
+            assert (status, code) == expected, f"{path}: {status} {code}, expected {expected}"
+        return f"{len(PATHS)} encoded paths are delivered as expected"
+
+    def step_challenge(self):
+        status, headers, _ = self.api.send("create_team", key=False)
+        found = [name for name in headers if "authenticate" in name.lower()]
+        assert status == 401 and len(found) == 1, (status, found)
+        return f"`{found[0].lower()}: {headers[found[0]]}`"
+
+    def step_warm_requests(self):
+        times = []
+        for _ in range(200):
+            before = time.monotonic()
+            assert self.api.send("create_team")[0] == 204
+            times.append((time.monotonic() - before) * 1000)
+            time.sleep(0.05)
+        return f"p50 {statistics.median(times):.1f} ms, p99 {sorted(times)[197]:.1f} ms (200 requests of one client, one connection)"
+
+    def step_limit_of_anonymous_requests(self):
+        self.only_on_aws("`cargo serve` has no limits")
+        path = "/api/v1/org/no-such-organization/dataStores/create"
+        with concurrent.futures.ThreadPoolExecutor(100) as pool:
+            apis = [Api(self.api.url.geturl(), self.api.key, "doctor") for _ in range(500)]
+            statuses = collections.Counter(pool.map(lambda api: api.send("create_data_store", path, key=False)[0], apis))
+        assert 50 <= statuses[404] <= 150 and statuses[404] + statuses[429] == 500, statuses
+        return f"500 at once: {statuses[404]} × 404, {statuses[429]} × 429"
+
+    def step_alarms(self):
+        self.only_on_aws("moto creates no alarms")
+        # What the steps before have caused must not raise an alarm.
+        alarms = boto3.client("cloudwatch").describe_alarms(AlarmNamePrefix=f"{self.stack}-")["MetricAlarms"]
+        states = {it["AlarmName"]: it["StateValue"] for it in alarms}
+        assert states and set(states.values()) <= {"OK", "INSUFFICIENT_DATA"}, states
+        return f"{len(states)} alarms, none is on"
+
+    def step_notification(self):
+        self.only_on_aws("moto creates no alarms")
+        if not self.email:
+            raise Skipped("no --email")
+        name = f"{self.stack}-LatencyAlarm"
+        boto3.client("cloudwatch").set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="a test of the notifications")
+        return "look for the email about LatencyAlarm"
+
+    def step_lambda(self):
+        self.only_on_aws("moto invokes functions only in Docker")
+        end = time.monotonic() + 120
+        while True:  # Logs arrive after seconds.
+            pages = LOGS.get_paginator("filter_log_events").paginate(
+                logGroupName=outputs(self.stack)["LogGroup"], filterPattern='{ $.type = "platform.report" }'
+            )
+            metrics = [json.loads(it["message"])["record"]["metrics"] for page in pages for it in page["events"]]
+            if len(metrics) > 200 or (metrics and time.monotonic() > end):
+                break
+            assert time.monotonic() < end, "the log has no platform.report"
+            time.sleep(5)
+        starts = [it["initDurationMs"] for it in metrics if "initDurationMs" in it]
+        billed = [it["billedDurationMs"] for it in metrics]
+        memory = max(it["maxMemoryUsedMB"] for it in metrics)
+        return (
+            f"Init Duration {min(starts, default=0):.0f} to {max(starts, default=0):.0f} ms ({len(starts)} starts), "
+            f"billed p50 {statistics.median(billed):.0f} ms, at most {memory} MB of {metrics[0]['memorySizeMB']} MB"
+        )
+
+    def step_baseline(self):
+        raise Skipped("baseline-careful needs a role of its own: compare with `cargo bench --bench lambda`")
+
+    def step_tests_of_the_api(self):
+        raise Skipped("tests/api creates tables for each test: it runs on DynamoDB Local (ci/dynamodb-local)")
+
+
+def run(arguments):
+    steps = Steps(arguments)
+    failed = False
+    print("| step | result |\n|---|---|")
+    for name in [name for name in vars(Steps) if name.startswith("step_")]:
+        try:
+            result = getattr(steps, name)()
+        except Skipped as reason:
+            result = f"skipped: {reason}"
+        except Exception as error:  # The report names every failure, and what was created is deleted afterwards.
+            failed, result = True, f"FAILED: {error!r}"
+        print(f"| {name.removeprefix('step_').replace('_', ' ')} | {result} |", flush=True)
+    sys.exit(failed)
+
+
+def delete(stack):
+    """Deletes a stack of ci/aws or ci/dry-run, and what it retains: tables and log groups, whose names begin with its name."""
+    assert stack.startswith("wm-check-"), f"{stack} is not a stack for checks"
+    CLOUDFORMATION.delete_stack(StackName=stack)
+    CLOUDFORMATION.get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig={"Delay": 5, "MaxAttempts": 240})
+    dynamodb = boto3.client("dynamodb")
+    pages = dynamodb.get_paginator("list_tables").paginate()
+    tables = [name for page in pages for name in page["TableNames"] if name.startswith(f"{stack}-")]
+    for name in tables:
+        dynamodb.update_table(TableName=name, DeletionProtectionEnabled=False)
+        dynamodb.get_waiter("table_exists").wait(TableName=name)
+        dynamodb.delete_table(TableName=name)
+    prefixes = [f"{stack}-", f"/aws/vendedlogs/{stack}-"]
+    pages = [page for prefix in prefixes for page in LOGS.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix)]
+    groups = [it["logGroupName"] for page in pages for it in page["logGroups"]]
+    for name in groups:
+        LOGS.delete_log_group(logGroupName=name)
+    print(f"deleted the stack {stack}, {len(tables)} tables and {len(groups)} log groups")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("stack", nargs="?")
+    parser.add_argument("key_file", nargs="?")
+    parser.add_argument("--email", action="store_true")
+    parser.add_argument("--url")
+    parser.add_argument("--delete", metavar="STACK")
+    arguments = parser.parse_args()
+    if arguments.delete:
+        delete(arguments.delete)
+    else:
+        run(arguments)

@@ -15,7 +15,7 @@ use test_support::{
 };
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::records::Table;
-use workspace_records::schemas;
+use workspace_records::{kinds::ALL_TABLES, schemas};
 use workspacectl::Cli;
 
 use crate::{export_of, network::Network, new_file, on_stack};
@@ -72,14 +72,22 @@ const OPERATIONS: &[&str] = &[
     "restore --from ModelsTable --to models --org acme",
 ];
 
-/// The permissions that a policy grants to the commands.
+/// The permissions that a policy grants to the commands. `TABLE` is every table: ci/tests/test_names.py checks that
+/// the statements name all.
 fn granted(policy: &str) -> BTreeSet<String> {
     let template = include_str!("../../../../deploy/operators.yaml");
     let template: yaml_serde::Value = yaml_serde::from_str(template).unwrap();
     let policy = &template["Resources"][policy]["Properties"]["PolicyDocument"];
     let statements = policy["Statement"].as_sequence().unwrap().iter();
     let id = |statement: &yaml_serde::Value| statement["Sid"].as_str().unwrap().to_owned();
-    iam::granted(statements.filter(|it| id(it).starts_with("Workspacectl")))
+    let granted = iam::granted(statements.filter(|it| id(it).starts_with("Workspacectl")));
+    let tables = ALL_TABLES.map(|table| format!("-{}-", table.logical_id));
+    let general = |it: String| {
+        tables
+            .iter()
+            .fold(it, |it, table| it.replace(table, "-TABLE-"))
+    };
+    granted.into_iter().map(general).collect()
 }
 
 /// Whether a statement forbids a request. Statements with a condition allow transactions.
@@ -108,10 +116,7 @@ fn needed(request: &Request) -> BTreeSet<String> {
         "sns" => "${OperatedStack}-AlarmTopic-*",
         "logs" => return needed_for_logs(request),
         _ => {
-            return iam::needed(request, |_, index| {
-                let index = index.map_or("", |_| "/index/*");
-                format!("table/${{OperatedStack}}-*{index}")
-            });
+            return iam::needed(request, |_, _| "table/${OperatedStack}-TABLE-*".into());
         }
     };
     [format!("{}:{} {resource}", request.service, request.action)].into()
@@ -124,8 +129,8 @@ fn needed_for_logs(request: &Request) -> BTreeSet<String> {
         groups.clone_from(names);
     }
     let resource = |group: &Value| match group.as_str() {
-        Some("LogGroup") => "${OperatedStack}-*",
-        Some(_) => "/aws/vendedlogs/${OperatedStack}-*",
+        Some("LogGroup") => "${OperatedStack}-LogGroup-*",
+        Some(_) => "/aws/vendedlogs/${OperatedStack}-ApiLogGroup-*",
         // Only the results of a query, which has an id.
         None => "*",
     };

@@ -127,3 +127,9 @@ def test_the_boundary_allows_what_the_roles_of_the_stack_need():
     ]
     assert len(needed) > 50
     assert [it for it in needed if not is_allowed(boundary, *it[1:])] == []
+
+
+def test_the_documents_name_the_stacks_of_samconfig():
+    documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    named = {name for path in documents for name in re.findall(r"--stack ([a-z-]+)", path.read_text(encoding="utf-8"))}
+    assert named == set(STACKS)

@@ -94,7 +94,7 @@ Examples:
   workspacectl orgs create globex
   workspacectl keys create --org globex --label ci --expires 90d
   workspacectl list teams --org acme --project apollo
-  workspacectl --stack workspace-management doctor";
+  workspacectl --stack workspace-management-trial doctor";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

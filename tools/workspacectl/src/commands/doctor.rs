@@ -1,13 +1,15 @@
 //! `doctor`: checks a deployment. With an API key, also writes a fixed set of test records.
 
 mod api;
+mod indexes;
 mod keys;
+mod log_groups;
 mod stack;
 mod tables;
 
 use std::{fs, io, path::PathBuf, time::Duration};
 
-use anyhow::{Context as _, Error, Result, anyhow};
+use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use serde_json::json;
 use workspace_management::{
     api_key::ApiKey, config::read_variable, operations::Operation, records::ApiKeyRecord,
@@ -37,6 +39,9 @@ Examples:
 /// The environment variable that can contain the API key.
 const KEY_VARIABLE: &str = "WORKSPACECTL_DOCTOR_KEY";
 
+/// The organization of the requests. `SilenceAlarm` in template.yaml counts them.
+const ORGANIZATION: &str = "doctor";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The URL of the API [default: the output ApiUrl of the stack or, for the default local
@@ -47,11 +52,12 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
     /// Also send a request for each operation, with the API key in this file (`-` is standard input)
-    /// or in WORKSPACECTL_DOCTOR_KEY. This stores a few records in the organization of the key
+    /// or in WORKSPACECTL_DOCTOR_KEY. This stores a few records in the organization of the key, which
+    /// must be `doctor` on a stack
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// How long to retry requests to the API after a 429, a 5xx or no response [default: 60, or 0
-    /// if DynamoDB is not on AWS]
+    /// How long to retry requests to the API after a 429 or no response [default: 60, or 0 if
+    /// DynamoDB is not on AWS]. After a 5xx, only one request is retried, because more raise alarms
     #[arg(long, value_name = "SECONDS")]
     retry: Option<u64>,
 }
@@ -129,6 +135,8 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
         results.extend(stack_results);
         api_url = api_url.or(api_url_of_stack);
     }
+    let index_result = indexes::check(deployment).await;
+    results.push(CheckResult::optional("Indexes", index_result));
     if let Some(url) = api_url {
         results.extend(check_api(&url, key.as_deref(), args.retry, deployment).await?);
     } else {
@@ -212,11 +220,14 @@ async fn check_api(
     let default_seconds = if deployment.is_on_aws() { 60 } else { 0 };
     let retry_time = Duration::from_secs(retry_seconds.unwrap_or(default_seconds));
     let api = Api::new(url, retry_time, &deployment.http)?;
-    let mut results = vec![CheckResult::required(
-        format!("API {url}"),
-        api.check_rejects_unknown_key().await,
-    )];
-    if let Some(key) = key {
+    let result = api.check_rejects_unknown_key().await;
+    let is_usable = result.is_ok();
+    let mut results = vec![CheckResult::required(format!("API {url}"), result)];
+    if key.is_some() && !is_usable {
+        // They would fail too, and raise alarms.
+        let result = Err(anyhow!("not sent, because the API failed the check before"));
+        results.push(CheckResult::optional("API writes", result));
+    } else if let Some(key) = key {
         match check_writes(&api, key, deployment).await {
             Ok(write_results) => results.extend(write_results),
             Err(error) => results.push(CheckResult::required("API writes", Err(error))),
@@ -235,6 +246,13 @@ async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<V
         .with_context(|| format!("there is no key {id}"))?
         .parse()?;
     let org = &record.fields.org_id;
+    if matches!(deployment.place, Place::Stack(_)) {
+        // The requests would change records of a customer.
+        ensure!(
+            org == ORGANIZATION,
+            "the API key is of the organization {org}: on a stack, use a key of the organization {ORGANIZATION}"
+        );
+    }
     let mut results = Vec::new();
     for operation in Operation::ALL {
         let result = api.check_operation(*operation, org, key).await;

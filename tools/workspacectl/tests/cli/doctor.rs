@@ -78,7 +78,7 @@ fn a_local_service_passes_every_check() {
     let output = server.output(&format!("doctor --json --url {}", server.url));
 
     let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(checks.len(), ALL_TABLES.len() + 2);
+    assert_eq!(checks.len(), ALL_TABLES.len() + 3);
     let is_ok = |check: &Value| check["status"] == "ok";
     assert!(checks.iter().all(is_ok), "{checks:?}");
     find(&checks, &format!("API {}", server.url));
@@ -142,7 +142,55 @@ type Change = fn(&mut Network);
 fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict() {
     let wrong_tables =
         "KEYS_TABLE is not set: it must be KeysTable; TEAMS_TABLE is ModelsTable instead of";
-    let cases: [(&str, &str, &str, Change); 7] = [
+    let cases: [(&str, &str, &str, Change); 13] = [
+        (
+            "Function",
+            "failed",
+            "its timeout is 30 s instead of 10 s: see",
+            |network| {
+                network.stack.timeout = 30;
+            },
+        ),
+        (
+            "Stack",
+            "failed",
+            "UPDATE_ROLLBACK_FAILED: see `aws ",
+            |network| {
+                network.stack.status = "UPDATE_ROLLBACK_FAILED";
+            },
+        ),
+        (
+            "Stack",
+            "warning",
+            "UPDATE_ROLLBACK_COMPLETE: see",
+            |network| {
+                network.stack.status = "UPDATE_ROLLBACK_COMPLETE";
+            },
+        ),
+        (
+            "Log groups",
+            "failed",
+            "the log group LogGroup does not",
+            |network| {
+                network.stack.log_groups.remove("LogGroup");
+            },
+        ),
+        (
+            "Log groups",
+            "failed",
+            "the log group ApiLogGroup keeps its lines for 1 days instead of 30",
+            |network| {
+                network.stack.log_groups.insert("ApiLogGroup", 1);
+            },
+        ),
+        (
+            "Log groups",
+            "failed",
+            "the metric filter CheckFilter of LogGroup does not exist",
+            |network| {
+                network.stack.metric_filters.pop();
+            },
+        ),
         ("API", "failed", "the URL of the API", |network| {
             network.stack.outputs.remove("ApiUrl");
         }),
@@ -228,7 +276,7 @@ fn problems_with_key(network: &Network) -> Vec<Value> {
     let mut doctor = on_stack(&url, "doctor --json --retry 0");
     let output = doctor.env("WORKSPACECTL_DOCTOR_KEY", DEMO_KEY).output();
     let mut checks: Vec<Value> = serde_json::from_slice(&output.unwrap().stdout).unwrap();
-    assert_eq!(checks.len(), ALL_TABLES.len() + 5 + Operation::ALL.len());
+    assert_eq!(checks.len(), ALL_TABLES.len() + 8 + Operation::ALL.len());
     checks.retain(|check| check["status"] != "ok");
     checks
 }
@@ -268,11 +316,44 @@ fn with_a_key_each_operation_writes_and_a_write_that_is_denied_is_named() {
         let problems = problems_with_key(&network);
         assert_eq!(problems.len(), 1, "{problems:?}");
         let detail = problems[0]["detail"].as_str().unwrap();
-        let expected = "lacks a permission on the table of this operation";
-        assert!(detail.contains(expected), "{detail}");
+        let permission = detail.split_once("lacks a permission on ").unwrap().1;
+        assert!(
+            permission.split(' ').any(|word| word == table.logical_id),
+            "{detail}"
+        );
         failed_checks.insert(problems[0]["check"].to_string());
     }
     assert_eq!(failed_checks.len(), Operation::ALL.len());
+}
+
+#[test]
+fn after_a_failed_check_of_the_api_and_with_the_key_of_a_customer_nothing_is_written() {
+    let mut network = Network::with_api();
+    let put = |table, record| network.dynamodb.put(table, record);
+    put(Table::ORGANIZATIONS, fixtures::organization("acme"));
+    put(Table::API_KEYS, json!(key_record(DEMO_KEY, "acme", "ci")));
+    let run = |network: &Network| {
+        let url = network.listen(|_| None);
+        let mut doctor = on_stack(&url, "doctor --json --retry 0");
+        let output = doctor.env("WORKSPACECTL_DOCTOR_KEY", DEMO_KEY).output();
+        let checks: Vec<Value> = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+        let (status, detail) = find(&checks, "API writes");
+        (status.to_owned(), detail.to_owned())
+    };
+    let (status, detail) = run(&network);
+    let expected = "the API key is of the organization acme: on a stack, use a key of";
+    assert!(
+        status == "failed" && detail.starts_with(expected),
+        "{detail}"
+    );
+
+    network.stack.outputs.insert("ApiUrl", unused_url());
+    let (status, detail) = run(&network);
+    assert!(
+        status == "skipped" && detail.starts_with("not sent, because"),
+        "{detail}"
+    );
+    assert!(network.dynamodb.records(Table::TEAMS).is_empty());
 }
 
 #[test]
@@ -314,7 +395,7 @@ fn a_key_is_used_without_the_white_space_around_it() {
         ];
         for output in outputs {
             let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-            let count = ALL_TABLES.len() + 2 + Operation::ALL.len();
+            let count = ALL_TABLES.len() + 3 + Operation::ALL.len();
             assert_eq!(checks.len(), count, "{checks:?}");
             assert!(output.status.success(), "{text:?}: {checks:?}");
         }
@@ -327,7 +408,12 @@ fn a_key_is_used_without_the_white_space_around_it() {
 #[test]
 fn a_check_that_was_skipped_is_a_failure_with_strict() {
     let network = Network::with_api();
-    for action in ["Scan", "ListSubscriptionsByTopic"] {
+    for action in [
+        "DescribeLogGroups",
+        "ListSubscriptionsByTopic",
+        "Query",
+        "Scan",
+    ] {
         let url = network.listen(move |request| (request.action == action).then_some(DENIED));
         let output = on_stack(&url, "doctor --strict").output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();

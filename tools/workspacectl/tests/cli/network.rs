@@ -46,6 +46,13 @@ pub(crate) struct Stack {
     pub(crate) outputs: BTreeMap<&'static str, String>,
     pub(crate) has_termination_protection: bool,
     pub(crate) has_history: bool,
+    pub(crate) status: &'static str,
+    /// The timeout of its function in seconds.
+    pub(crate) timeout: u32,
+    /// Its log groups with their retention in days.
+    pub(crate) log_groups: BTreeMap<&'static str, u32>,
+    /// The metric filters of its function's log.
+    pub(crate) metric_filters: Vec<&'static str>,
     /// The ARNs of the subscriptions to its topic.
     pub(crate) subscriptions: Vec<&'static str>,
     pub(crate) logs: Arc<Mutex<Logs>>,
@@ -114,6 +121,10 @@ impl Stack {
             ]),
             has_termination_protection: true,
             has_history: true,
+            status: "UPDATE_COMPLETE",
+            timeout: 10,
+            log_groups: BTreeMap::from([("LogGroup", 90), ("ApiLogGroup", 30)]),
+            metric_filters: vec!["UnauthenticatedFilter", "CheckFilter"],
             subscriptions: vec!["arn:aws:sns:us-east-1:123456789012:stack-AlarmTopic:1"],
             logs: Arc::default(),
         }
@@ -293,7 +304,22 @@ impl Aws {
             _ if request.service == "dynamodb" => return request.send_to(&self.dynamodb),
             "GetFunctionConfiguration" => {
                 let environment = json!({ "Variables": stack.variables });
-                return http_response(200, json!({ "Environment": environment }).to_string());
+                let response = json!({ "Environment": environment, "Timeout": stack.timeout });
+                return http_response(200, response.to_string());
+            }
+            "DescribeLogGroups" => {
+                let groups = stack
+                    .log_groups
+                    .iter()
+                    .map(|(name, days)| json!({ "logGroupName": name, "retentionInDays": days }));
+                let response = json!({ "logGroups": Value::from_iter(groups) });
+                return http_response(200, response.to_string());
+            }
+            "DescribeMetricFilters" => {
+                let filters = stack.metric_filters.iter();
+                let filters = filters.map(|name| json!({ "filterName": name }));
+                let response = json!({ "metricFilters": Value::from_iter(filters) });
+                return http_response(200, response.to_string());
             }
             _ if request.service == "logs" => {
                 let mut logs = stack.logs.lock().unwrap();
@@ -310,10 +336,15 @@ impl Aws {
                     format!("<OutputKey>{key}</OutputKey><OutputValue>{value}</OutputValue>")
                 });
                 let is_protected = stack.has_termination_protection;
+                let (status, days) = (stack.status, "LogRetentionDays");
+                let days = format!(
+                    "<ParameterKey>{days}</ParameterKey><ParameterValue>90</ParameterValue>"
+                );
+                let days = list("Parameters", [days]);
                 let stack = format!(
                     "<StackName>stack</StackName>\
                 <CreationTime>2026-01-01T00:00:00Z</CreationTime>\
-                <StackStatus>CREATE_COMPLETE</StackStatus>\
+                <StackStatus>{status}</StackStatus>{days}\
                 <EnableTerminationProtection>{is_protected}</EnableTerminationProtection>{}",
                     list("Outputs", outputs)
                 );
@@ -324,7 +355,8 @@ impl Aws {
                 tables.retain(|table| stack.has_history || *table != HISTORY);
                 let tables = tables.iter().map(|table| table.logical_id);
                 let resources = tables
-                    .chain(["Function", "LogGroup", "ApiLogGroup"])
+                    .chain(["Function", "FunctionAliaslive", "LogGroup", "ApiLogGroup"])
+                    .chain(["UnauthenticatedFilter", "CheckFilter"])
                     .map(|id| {
                         format!(
                             "<LogicalResourceId>{id}</LogicalResourceId>\

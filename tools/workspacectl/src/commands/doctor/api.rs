@@ -1,6 +1,6 @@
 //! Checks the API: whether the function reads its tables and, with an API key, writes to them.
 
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
 use anyhow::{Result, anyhow, ensure};
 use aws_sdk_dynamodb::config::http::HttpRequest;
@@ -11,19 +11,24 @@ use tokio::time::{Instant, sleep};
 use workspace_management::operations::Operation;
 use workspace_records::contract::{self, Request};
 
-use super::Status;
+use super::{ORGANIZATION, Status};
 use crate::{http::Http, key_record};
 
 /// The wait before the first retry of a request. It doubles before each further retry.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
+
+/// The wait before the only retry after a 5xx. Three 5xx would raise alarms.
+const SERVER_ERROR_WAIT: Duration = Duration::from_secs(20);
 
 pub(super) struct Api {
     /// The URL of the API, without a slash at the end.
     base_url: String,
     http: Http,
     connector: SharedHttpConnector,
-    /// When retries end. Until then, a request that gets a 429, a 5xx or no response is retried.
+    /// When retries end. Until then, a request that gets a 429 or no response is retried.
     retry_until: Instant,
+    /// Whether a request has been retried after a 5xx.
+    retried_server_error: Cell<bool>,
 }
 
 struct Response {
@@ -44,6 +49,7 @@ impl Api {
             connector: http.connector(url)?,
             http: http.clone(),
             retry_until: Instant::now() + retry_time,
+            retried_server_error: Cell::new(false),
         })
     }
 
@@ -53,9 +59,9 @@ impl Api {
     pub(super) async fn check_rejects_unknown_key(&self) -> Result<Status> {
         let key = key_record::random_key()?;
         let started = Instant::now();
-        // If the scheduled `doctor` stops, there are no more requests for the organization
-        // `doctor`, and `SilenceAlarm` in template.yaml fires.
-        let request = example(Operation::CreateTeam, "doctor");
+        // If the scheduled `doctor` stops, there are no more requests for this organization, and
+        // `SilenceAlarm` in template.yaml fires.
+        let request = example(Operation::CreateTeam, ORGANIZATION);
         let response = self.post_with_retries(&request, &key).await?;
         if response.problem_code() != Some("unauthenticated") {
             return Err(response.unexpected_response_error("KeysTable or OrganizationsTable"));
@@ -81,7 +87,7 @@ impl Api {
         let started = Instant::now();
         let response = self.post_with_retries(&request, key).await?;
         if response.status != 204 {
-            return Err(response.unexpected_response_error("the table of this operation"));
+            return Err(response.unexpected_response_error(used_tables(operation)));
         }
         let ms = started.elapsed().as_millis();
         let detail = format!("writes its records, in {ms} ms");
@@ -93,14 +99,20 @@ impl Api {
         let mut backoff = INITIAL_BACKOFF;
         loop {
             let response = self.post(request, key).await;
-            let is_retryable = match &response {
-                Ok(response) => response.status == 429 || response.status >= 500,
-                Err(_) => !self.http.is_given_up(&self.base_url),
+            let (is_retryable, wait) = match &response {
+                Ok(response) if response.status >= 500 => {
+                    (!self.retried_server_error.get(), SERVER_ERROR_WAIT)
+                }
+                Ok(response) => (response.status == 429, backoff),
+                Err(_) => (!self.http.is_given_up(&self.base_url), backoff),
             };
-            if !is_retryable || Instant::now() + backoff > self.retry_until {
+            if !is_retryable || Instant::now() + wait > self.retry_until {
                 return response;
             }
-            sleep(backoff).await;
+            let is_server_error = response.is_ok_and(|response| response.status >= 500);
+            self.retried_server_error
+                .set(self.retried_server_error.get() || is_server_error);
+            sleep(wait).await;
             backoff *= 2;
         }
     }
@@ -169,6 +181,18 @@ impl Response {
     }
 }
 
+/// The tables that a request for an operation reads or writes, besides the keys and organizations.
+fn used_tables(operation: Operation) -> &'static str {
+    match operation {
+        Operation::AddModels => "ModelsTable",
+        Operation::AddTeamUsers => "TeamsTable (read) or TeamMembersTable (write)",
+        Operation::CreateTeam => "TeamsTable",
+        Operation::SetBotVoice => "BotVoicesTable",
+        Operation::CreateDataStore => "DataStoresTable",
+        Operation::CreateLoggingInstance => "LoggingInstancesTable",
+    }
+}
+
 /// The example of an operation in the contract, for an organization. It is valid only after the
 /// requests for all earlier operations in [`Operation::ALL`].
 fn example(operation: Operation, org: &str) -> Request {
@@ -177,15 +201,47 @@ fn example(operation: Operation, org: &str) -> Request {
         // Derived from the name in the example of `create_team`.
         "team_id" => None,
         // Not the id in the example, which a customer's record can have.
-        _ => Some("doctor"),
+        _ => Some(ORGANIZATION),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::net::TcpListener;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
 
     use super::*;
+
+    /// Alarms need three 5xx.
+    #[tokio::test]
+    async fn a_run_sends_only_one_more_request_because_of_a_5xx() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let server = tokio::spawn(async move {
+            for _ in 0..3 {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                let mut request = [0; 4096];
+                let _size = stream.read(&mut request).await.expect("a request");
+                let response = "HTTP/1.1 503 \r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+                let written = stream.write_all(response.as_bytes()).await;
+                written.expect("a response");
+            }
+        });
+        tokio::time::pause();
+        let api = Api::new(&url, Duration::from_secs(60), &Http::default()).expect("an API");
+        for _ in 0..2 {
+            let result = api.check_rejects_unknown_key().await;
+            let error = result.err().expect("a 503").to_string();
+            assert!(error.starts_with("responds with 503"), "{error}");
+        }
+        server.await.expect("two requests and one retry");
+        // The server has stopped.
+        let result = api.check_rejects_unknown_key().await;
+        let error = result.err().expect("no response").to_string();
+        assert!(error.starts_with("cannot connect: "), "{error}");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn all_requests_to_an_api_that_does_not_respond_fail_within_a_minute() {

@@ -1,10 +1,10 @@
-//! The checks of a stack: its function, its termination protection and its alarm recipients.
+//! The checks of a stack: its status, function, logs, termination protection and alarm recipients.
 
-use anyhow::{Result, ensure};
-use aws_sdk_cloudformation::types::Stack as StackDescription;
-use workspace_management::{records::Table, store::TableNames};
+use anyhow::{Result, anyhow, ensure};
+use aws_sdk_cloudformation::types::{Stack as StackDescription, StackStatus};
+use workspace_management::{records::Table, service::FUNCTION_TIMEOUT, store::TableNames};
 
-use super::{CheckResult, Status};
+use super::{CheckResult, Status, log_groups};
 use crate::{
     deployment::{Stack, output_value},
     errors::RequestResultExt as _,
@@ -15,8 +15,8 @@ pub(super) async fn check(
     stack: &Stack,
     table_names: &TableNames,
 ) -> (Vec<CheckResult>, Option<String>) {
-    let variables_result = check_variables(stack, table_names).await;
-    let mut results = vec![CheckResult::required("Function", variables_result)];
+    let function_result = check_function(stack, table_names).await;
+    let mut results = vec![CheckResult::required("Function", function_result)];
     let description = match stack.describe().await {
         Ok(description) => description,
         Err(error) => {
@@ -24,6 +24,10 @@ pub(super) async fn check(
             return (results, None);
         }
     };
+    let status = check_status(&description);
+    results.push(CheckResult::required("Stack", Ok(status)));
+    let log_result = log_groups::check(stack, &description).await;
+    results.push(CheckResult::optional("Log groups", log_result));
     let protection_status = check_termination_protection(&description);
     results.push(CheckResult::required(
         "Termination protection",
@@ -35,12 +39,32 @@ pub(super) async fn check(
     (results, output_value(&description, "ApiUrl"))
 }
 
+/// The status after the last deployment.
+fn check_status(description: &StackDescription) -> Status {
+    let status = description.stack_status();
+    let status = status.map_or("unknown", StackStatus::as_str);
+    let name = description.stack_name().unwrap_or_default();
+    let events = format!("see `aws cloudformation describe-stack-events --stack-name {name}`");
+    if status.ends_with("ROLLBACK_FAILED") {
+        let help = "\"Roll back\" in docs/operations.md";
+        return Status::Failed(anyhow!("{status}: {events}, and {help}"));
+    }
+    if status.ends_with("_COMPLETE") && !status.contains("ROLLBACK") {
+        return Status::Passed(status.to_owned());
+    }
+    Status::Warning(format!("{status}: {events}"))
+}
+
 /// Checks that the environment variables of the function name the tables of its stack. Requests
-/// would not reveal a mistake, because they succeed with any existing table.
-async fn check_variables(stack: &Stack, table_names: &TableNames) -> Result<Status> {
+/// would not reveal a mistake, because they succeed with any existing table. Also checks the
+/// timeout, on which the waits of other commands rely.
+async fn check_function(stack: &Stack, table_names: &TableNames) -> Result<Status> {
+    // Requests go to the version of the alias, if the stack has one.
+    let alias = stack.physical_id("FunctionAliaslive").ok().map(|_| "live");
     let configuration = aws_sdk_lambda::Client::new(&stack.sdk_config)
         .get_function_configuration()
         .function_name(stack.physical_id("Function")?)
+        .set_qualifier(alias.map(str::to_owned))
         .send()
         .await
         .aws_context("cannot read the configuration of the function")?;
@@ -58,8 +82,16 @@ async fn check_variables(stack: &Stack, table_names: &TableNames) -> Result<Stat
             None => problems.push(format!("{variable} is not set: it must be {expected}")),
         }
     }
+    let (timeout, expected) = (configuration.timeout, FUNCTION_TIMEOUT.as_secs());
+    if timeout.map(i64::from) != i64::try_from(expected).ok() {
+        let actual = timeout.unwrap_or_default();
+        problems.push(format!("its timeout is {actual} s instead of {expected} s"));
+    }
     let problems = problems.join("; ");
-    ensure!(problems.is_empty(), "{problems}. Deploy the stack again");
+    ensure!(
+        problems.is_empty(),
+        "{problems}: see \"Repair the stack\" in docs/runbook.md"
+    );
     let detail = format!("uses the {} tables of the stack", Table::ALL.len());
     Ok(Status::Passed(detail))
 }

@@ -1,11 +1,12 @@
 //! `restore`: copies missing records from a restored table or an export. Overwrites nothing.
 //!
-//! 1. Read the source once, and check the records that match the filter. If one is invalid, fail.
+//! 1. Read the source, and check the records that match the filter. If one is invalid, fail.
 //! 2. Copy organizations first, and teams before their members. Each write has the condition that
 //!    no record has the same primary key.
 
 mod copy;
 mod outcome;
+mod pace;
 mod source;
 
 use std::{
@@ -16,15 +17,17 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use clap::value_parser;
 use workspace_management::{records::Table, store::Item};
 
-use self::{copy::Restore, source::Source};
+use self::{copy::Restore, pace::Pace, source::Source};
 use crate::{
     arguments::{is_dash, parse_identifier, stdin, table_parser},
     context::{GlobalOptions, ReasonArgs},
     errors::UsageError,
     message::print_message,
     organization,
+    output::JsonArray,
     text::pluralize,
     write::LongChange,
 };
@@ -55,6 +58,10 @@ pub(crate) struct Args {
     /// are skipped
     #[arg(long)]
     dry_run: bool,
+    /// Write at most UNITS write units (1 kB each) per second to a table, and at most as many to its
+    /// index. Without this option, the only limit is that 16 records are copied at the same time
+    #[arg(long, value_name = "UNITS", value_parser = value_parser!(u32).range(1..))]
+    write_units: Option<u32>,
     #[command(flatten)]
     reason: ReasonArgs,
 }
@@ -117,10 +124,41 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     let context = options.connect().await?;
     let source = match input {
         Input::Export(input) => Source::read_export(from, input, filter),
-        Input::Table(table) => Source::scan_table(from, table, filter, &context.deployment).await,
+        Input::Table(table) => Source::check_table(from, table, filter, &context.deployment).await,
     };
     let source = source.context("nothing was restored")?;
-    source.check_single_org(from, filter)?;
+    source.check_single_org()?;
+    print_notes(&source);
+    if source.is_empty_table {
+        context.report(&format!("nothing to restore: {from} is empty"));
+        return JsonArray::default().close(Ok(()), &context.options);
+    }
+    if source.orgs.is_empty() {
+        bail!("nothing was restored: {from} has no records that match the options");
+    }
+    let run;
+    let change = if args.dry_run {
+        None
+    } else {
+        run = context.begin_run(args.reason.clone()).await?;
+        let orgs: Vec<_> = source
+            .orgs
+            .iter()
+            .map(|org| organization::key(org))
+            .collect();
+        Some(LongChange::begin(&context.deployment, &run, "restore", &orgs).await?)
+    };
+    let restore = Restore {
+        context: &context,
+        change,
+        source,
+        pace: Pace::new(args.write_units),
+    };
+    restore.execute().await
+}
+
+/// Says what is left out, and what may be wrong with the records.
+fn print_notes(source: &Source<'_>) {
     if source.keys_without_hash_count > 0 {
         let keys_text = pluralize(source.keys_without_hash_count, "key");
         print_message(&format!(
@@ -130,30 +168,9 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     if source.history_count > 0 {
         print_message("note: leaving out the history, which only changes of records extend");
     }
-    if source.records.is_empty() {
-        bail!("nothing was restored: {from} has no records that match the options");
-    }
-    if source
-        .records
-        .keys()
-        .any(|key| key.table() == Table::API_KEYS)
-    {
+    if source.has_keys() && !source.orgs.is_empty() {
         print_message(
             "note: copying a key that was revoked after the backup makes it valid again: revoke such keys again",
         );
     }
-    let run;
-    let change = if args.dry_run {
-        None
-    } else {
-        run = context.begin_run(args.reason).await?;
-        let orgs: Vec<_> = source.orgs().map(organization::key).collect();
-        Some(LongChange::begin(&context.deployment, &run, "restore", &orgs).await?)
-    };
-    let restore = Restore {
-        context: &context,
-        change,
-        source,
-    };
-    restore.execute().await
 }

@@ -1,6 +1,9 @@
 //! `restore`.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use test_support::fixtures;
@@ -326,6 +329,39 @@ fn an_invalid_line_stops_the_command_and_is_named() {
     let table = "restore --from OrganizationsTable --to data-stores --org acme";
     let error = "OrganizationsTable: data-stores acme : it has no";
     assert_fails(&server.output(table), error);
+}
+
+#[test]
+fn an_empty_table_is_restored_and_named() {
+    let server = Server::start();
+    let from = "restore --json --from ModelsTable --to models";
+    let output = server.output(&format!("{from} --all-orgs"));
+    assert!(output.status.success(), "{output:?}");
+    let message = "nothing to restore: ModelsTable is empty";
+    let errors = text(&output.stderr);
+    assert!(errors.contains(message), "{errors}");
+    assert_eq!(text(&output.stdout), "[]\n");
+    // A run that changes nothing has no entry.
+    assert_eq!(server.count("HistoryTable"), 0);
+}
+
+/// Each of these records needs 2 units. The last one is written after 20 units.
+#[test]
+fn write_units_limit_the_speed_of_a_restore() {
+    let server = Server::start();
+    let large = |index| {
+        let (table, mut record) = data_store("acme", &format!("a{index}"));
+        record["data_store_description"] = json!("x".repeat(1000));
+        (table, record)
+    };
+    let input = Input::new(&(0..11).map(large).collect::<Vec<_>>());
+    let start = Instant::now();
+    let restored = counts(&server, &format!("{} --write-units 20", input.from));
+    assert_eq!(restored, [11, 0, 0, 0]);
+    let duration = start.elapsed();
+    assert!(duration >= Duration::from_secs(1), "{duration:?}");
+    let none = server.output(&format!("restore {} --write-units 0", input.from));
+    assert_usage_error(&none, "--write-units");
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    pin::pin,
     time::{Duration, SystemTime},
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::TryStreamExt as _;
 use serde_json::json;
 use tokio::time::timeout;
 use workspace_management::{records::Table, store::timestamp};
@@ -19,6 +20,7 @@ use workspace_records::{
 use super::{
     MAX_CLOCK_DIFFERENCE,
     outcome::{CopyOutcome, Counts},
+    pace::Pace,
     source::Source,
 };
 use crate::{
@@ -43,7 +45,8 @@ pub(super) struct Restore<'a> {
     pub(super) context: &'a Context,
     /// `None` for a dry run.
     pub(super) change: Option<LongChange<'a>>,
-    pub(super) source: Source,
+    pub(super) source: Source<'a>,
+    pub(super) pace: Pace,
 }
 
 impl Restore<'_> {
@@ -77,7 +80,7 @@ impl Restore<'_> {
     }
 
     /// Stores the entries of the end.
-    async fn end(&self, counts: &BTreeMap<&str, Counts>) -> Result<()> {
+    async fn end(&self, counts: &BTreeMap<String, Counts>) -> Result<()> {
         let Some(change) = &self.change else {
             return Ok(());
         };
@@ -95,23 +98,29 @@ impl Restore<'_> {
 
     /// Copies organizations and teams before the records that need them, and counts the outcomes by
     /// organization.
-    async fn copy_all<'a>(
-        &'a self,
-        counts: &mut BTreeMap<&'a str, Counts>,
+    async fn copy_all(
+        &self,
+        counts: &mut BTreeMap<String, Counts>,
         array: &mut JsonArray,
     ) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
-            let all_records = self.source.records.values();
-            let records = all_records.filter(|record| record.key.table() == *table);
-            let copies = stream::iter(records).map(async |record| {
-                let outcome = self.copy_in_time(record).await?;
+            let records = self.source.records(*table, &self.context.deployment);
+            // Before the copy, because it must end within COPY_TIMEOUT.
+            let records = records.and_then(async |record| {
+                if self.change.is_some() {
+                    self.pace.wait(&record).await;
+                }
+                Ok(record)
+            });
+            let copies = records.map_ok(async |record| {
+                let outcome = self.copy_in_time(&record).await?;
                 anyhow::Ok((record, outcome))
             });
-            let mut copies = copies.buffered(CONCURRENCY);
+            let mut copies = pin!(copies.try_buffered(CONCURRENCY));
             while let Some((record, outcome)) = copies.try_next().await? {
                 let org = record.text("org_id").unwrap_or_default();
-                let counts = counts.entry(org).or_default();
+                let counts = counts.entry(org.to_owned()).or_default();
                 counts.add(&outcome);
                 self.print_outcome(&record.key, outcome, array)?;
             }
@@ -187,7 +196,7 @@ impl Restore<'_> {
         if existing.is_some() || self.change.is_some() {
             return Ok(existing);
         }
-        Ok(self.source.records.get(key).cloned())
+        Ok(self.source.find(key).cloned())
     }
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.

@@ -447,3 +447,44 @@ fn a_table_that_differs_from_the_template_fails() {
         assert!(is_expected, "{check}: {found:?}");
     }
 }
+
+/// A table that was restored from a backup lacks most settings.
+#[test]
+fn a_table_without_encryption_and_limits_fails() {
+    let mut network = Network::with_api();
+    network.stack.change_table = |table| {
+        table["SSEDescription"].take();
+        table["OnDemandThroughput"]["MaxWriteRequestUnits"] = json!(-1);
+        if table["TableName"] == "TeamMembersTable" {
+            table["GlobalSecondaryIndexes"][0]["OnDemandThroughput"].take();
+        }
+    };
+
+    let (code, checks) = check_stack(&network, "");
+
+    assert_eq!(code, Some(1));
+    let problems = "its encryption does not use AWS KMS; its write units have no maximum";
+    assert_eq!(find(&checks, "TeamsTable"), ("failed", problems));
+    let problems = format!("{problems}; the write units of its index by_user have no maximum");
+    assert_eq!(find(&checks, "TeamMembersTable"), ("failed", &*problems));
+}
+
+/// As the replicas of a global table need it.
+#[test]
+fn a_table_may_have_a_change_stream_that_the_template_lacks() {
+    let mut network = Network::with_api();
+    network.stack.change_table = |table| {
+        let stream = json!({ "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" });
+        table["StreamSpecification"] = stream;
+    };
+    assert_eq!(check_stack(&network, "--strict").0, Some(0));
+
+    network.stack.change_table = |table| {
+        table["StreamSpecification"]["StreamViewType"] = json!("KEYS_ONLY");
+        table["StreamSpecification"]["StreamEnabled"] = json!(true);
+    };
+    let (_, checks) = check_stack(&network, "");
+    assert_eq!(find(&checks, "KeysTable").0, "ok");
+    let problem = "its change stream differs from the template";
+    assert_eq!(find(&checks, "TeamsTable"), ("failed", problem));
+}

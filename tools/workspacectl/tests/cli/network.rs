@@ -55,6 +55,8 @@ pub(crate) struct Stack {
     pub(crate) metric_filters: Vec<&'static str>,
     /// The ARNs of the subscriptions to its topic.
     pub(crate) subscriptions: Vec<&'static str>,
+    /// Changes the descriptions of its tables.
+    pub(crate) change_table: fn(&mut Value),
     pub(crate) logs: Arc<Mutex<Logs>>,
 }
 
@@ -126,6 +128,7 @@ impl Stack {
             log_groups: BTreeMap::from([("LogGroup", 90), ("ApiLogGroup", 30)]),
             metric_filters: vec!["UnauthenticatedFilter", "CheckFilter"],
             subscriptions: vec!["arn:aws:sns:us-east-1:123456789012:stack-AlarmTopic:1"],
+            change_table: |_| {},
             logs: Arc::default(),
         }
     }
@@ -301,6 +304,16 @@ impl Aws {
                 let response = json!({ "TimeToLiveDescription": time_to_live });
                 return http_response(200, response.to_string());
             }
+            "DescribeTable" => {
+                let response = request.send_to(&self.dynamodb);
+                let mut body: Value =
+                    serde_json::from_slice(response.body().bytes().unwrap()).unwrap();
+                if let Some(table) = body.get_mut("Table") {
+                    limit_and_encrypt(table);
+                    (stack.change_table)(table);
+                }
+                return http_response(response.status().as_u16(), body.to_string());
+            }
             _ if request.service == "dynamodb" => return request.send_to(&self.dynamodb),
             "GetFunctionConfiguration" => {
                 let environment = json!({ "Variables": stack.variables });
@@ -374,6 +387,17 @@ impl Aws {
         };
         let body = format!("<{name}Result>{result}</{name}Result>");
         http_response(200, format!("<{name}Response>{body}</{name}Response>"))
+    }
+}
+
+/// Adds what the emulator lacks to the description of a table.
+fn limit_and_encrypt(table: &mut Value) {
+    let limit = json!({ "MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 4000 });
+    table["SSEDescription"] = json!({ "Status": "ENABLED", "SSEType": "KMS" });
+    table["OnDemandThroughput"] = limit.clone();
+    let indexes = table["GlobalSecondaryIndexes"].as_array_mut();
+    for index in indexes.into_iter().flatten() {
+        index["OnDemandThroughput"] = limit.clone();
     }
 }
 

@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, Result, ensure};
 use aws_sdk_dynamodb::types::{
-    BillingMode, StreamSpecification, TableDescription, TableStatus, TimeToLiveStatus,
+    BillingMode, OnDemandThroughput, SseDescription, SseStatus, StreamSpecification,
+    TableDescription, TableStatus, TimeToLiveStatus,
 };
 use workspace_management::records::Table;
 use workspace_records::{kinds::HISTORY, tables::TableDeclaration};
@@ -26,9 +27,7 @@ pub(super) async fn check(
     let description = response.table.context("DynamoDB returned no description")?;
     let mut problems = differences(&TableDeclaration::of(table)?, &description);
     if deployment.is_on_aws() {
-        if description.deletion_protection_enabled != Some(true) {
-            problems.push("deletion protection is off".to_owned());
-        }
+        problems.extend(protection_problems(&description));
         let backups = deployment
             .dynamodb
             .describe_continuous_backups()
@@ -51,6 +50,35 @@ pub(super) async fn check(
     let count = description.item_count.unwrap_or_default();
     let detail = format!("about {}", pluralize(count, "record"));
     Ok(Status::Passed(detail))
+}
+
+/// What is wrong with the protection, the encryption and the limits of a table on AWS.
+fn protection_problems(description: &TableDescription) -> Vec<String> {
+    let mut problems = Vec::new();
+    if description.deletion_protection_enabled != Some(true) {
+        problems.push("deletion protection is off".to_owned());
+    }
+    let encryption = description.sse_description();
+    let status = encryption.and_then(SseDescription::status);
+    if !matches!(status, Some(SseStatus::Enabled | SseStatus::Updating)) {
+        problems.push("its encryption does not use AWS KMS".to_owned());
+    }
+    let has_limit = |limit: Option<&OnDemandThroughput>| {
+        let units = limit.and_then(OnDemandThroughput::max_write_request_units);
+        units.is_some_and(|units| units > 0)
+    };
+    if !has_limit(description.on_demand_throughput()) {
+        problems.push("its write units have no maximum".to_owned());
+    }
+    for index in description.global_secondary_indexes() {
+        if !has_limit(index.on_demand_throughput()) {
+            let name = index.index_name().unwrap_or_default();
+            problems.push(format!(
+                "the write units of its index {name} have no maximum"
+            ));
+        }
+    }
+    problems
 }
 
 /// What is wrong with the time to live of the history.
@@ -103,10 +131,12 @@ fn differences(declared: &TableDeclaration, actual: &TableDescription) -> Vec<St
             ));
         }
     }
-    let stream = actual.stream_specification();
-    let declared_stream = declared.stream_specification.as_ref();
-    if stream.and_then(StreamSpecification::stream_view_type)
-        != declared_stream.and_then(StreamSpecification::stream_view_type)
+    // A table without a declared stream may have one, such as for a global table.
+    if let Some(declared_stream) = &declared.stream_specification
+        && actual
+            .stream_specification()
+            .and_then(StreamSpecification::stream_view_type)
+            != declared_stream.stream_view_type()
     {
         differences.push("its change stream differs from the template".to_owned());
     }

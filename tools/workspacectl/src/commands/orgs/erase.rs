@@ -66,9 +66,13 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
     if organization.fields.is_enabled() {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
     }
-    let undo_sentence = match path {
-        Some(_) => "`restore` can copy them back from the export, except for API keys.",
-        None => "This cannot be undone.",
+    let undo_sentence = match (path, context.deployment.is_on_aws()) {
+        (Some(_), false) => "`restore` can copy them back from the export, except for API keys.",
+        (Some(_), true) => {
+            "`restore` can copy them back from the export, and for 35 days, API keys from a backup."
+        }
+        (None, false) => "This cannot be undone.",
+        (None, true) => "Afterwards, only the backups of the tables have them, for 35 days.",
     };
     let title = organization::id_and_name(&organization.record);
     let text = format!("all records of the organization {title} will be deleted. {undo_sentence}");

@@ -41,7 +41,7 @@ def entries(value):
 
 
 def evaluated(value, names):
-    """A value of a template, as CloudFormation evaluates it. All conditions are true."""
+    """A value of a template, as CloudFormation evaluates it. All conditions are true, and unknown names remain."""
     if isinstance(value, list):
         return [evaluated(it, names) for it in value if it != {"Ref": "AWS::NoValue"}]
     if not isinstance(value, dict):
@@ -52,7 +52,7 @@ def evaluated(value, names):
         text, variables = value["Fn::Sub"], names
         if isinstance(text, list):
             text, variables = text[0], {**names, **text[1]}
-        return re.sub(r"\$\{([^}]+)\}", lambda match: str(variables[match[1]]), text)
+        return re.sub(r"\$\{([^}]+)\}", lambda match: str(variables.get(match[1], match[0])), text)
     if "Fn::GetAtt" in value:
         return names.get(".".join(entries(value["Fn::GetAtt"])), value)
     if "Ref" in value:

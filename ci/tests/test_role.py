@@ -158,6 +158,15 @@ def test_the_role_may_give_permissions_only_to_roles_with_the_boundary():
                 assert statement["Condition"] == boundary, action
 
 
+def test_the_role_may_pass_roles_to_the_services_that_assume_them():
+    (passing,) = [statement for statement in statements() if statement["Action"] == "iam:PassRole"]
+    names = {name for roles in PASSED.values() for name in roles}
+    trusted = [RESOURCES[name]["Properties"]["AssumeRolePolicyDocument"]["Statement"] for name in names]
+    services = {service for (statement,) in trusted for service in entries(statement["Principal"]["Service"])}
+    assert set(passing["Condition"]["StringEquals"]["iam:PassedToService"]) == services
+    assert {name for name, arn in OWN.items() if policies.matches(passing, arn)} == names
+
+
 @pytest.mark.parametrize(
     "action, table, expected",
     [

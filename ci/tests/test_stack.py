@@ -68,6 +68,15 @@ def test_doctor_checks_the_tables_and_the_function(declared, present):
     assert (code, checks["API"][0]) == (1, "failed"), checks
 
 
+def test_doctor_notices_that_a_log_group_is_deleted_and_repaired(present):
+    logs, group = boto3.client("logs"), present["LogGroup"]
+    logs.delete_log_group(logGroupName=group)
+    assert doctor()[1]["Log groups"] == ("failed", f'the log group {group} does not exist: see "Repair the stack" in docs/runbook.md')
+    logs.create_log_group(logGroupName=group)
+    logs.put_retention_policy(logGroupName=group, retentionInDays=30)
+    assert doctor()[1]["Log groups"][0] == "ok"
+
+
 def test_readers_in_other_accounts_can_assume_the_role(present):
     role = boto3.client("iam").get_role(RoleName=present["ReaderRole"])["Role"]
     assert role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"AWS": ["123456789012", "arn:aws:iam::210987654321:role/reader"]}

@@ -16,20 +16,20 @@ use workspace_local::serve::Options;
 use crate::{text, words};
 
 /// A Markdown file.
-struct Document {
+pub(crate) struct Document {
     /// The path from the root of the repository.
-    name: String,
+    pub(crate) name: String,
     text: String,
 }
 
 /// A fenced code block.
-struct Block {
+pub(crate) struct Block {
     /// The document and the line.
     place: String,
     /// `sh` if the test can run the commands, or `sh needs=TOOL` if they need something that it
     /// does not have, such as an AWS account.
     info: String,
-    text: String,
+    pub(crate) text: String,
 }
 
 /// The root of the repository.
@@ -38,7 +38,7 @@ fn root() -> PathBuf {
     package.join("../..").canonicalize().unwrap()
 }
 
-fn documents() -> Vec<Document> {
+pub(crate) fn documents() -> Vec<Document> {
     let mut documents = Vec::new();
     for folder in ["", ".github/", "docs/"] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
@@ -65,7 +65,7 @@ impl Document {
     }
 
     /// The fenced code blocks, in order.
-    fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut blocks = Vec::new();
         let mut is_in_block = false;
         for (event, range) in Parser::new(&self.text).into_offset_iter() {
@@ -90,7 +90,7 @@ impl Document {
 /// Runs commands in bash, after those of `docs.sh`, in a folder with links to the folders and YAML
 /// files in the root of the repository. What a reader has exported there stays out of the way.
 /// Describes the failure if there is one.
-fn bash(mode: &str, commands: &str, dynamodb_url: &str) -> Option<String> {
+pub(crate) fn bash(mode: &str, commands: &str, dynamodb_url: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let [work, failures, serves] =
         ["work", "failures", "serves"].map(|name| folder.path().join(name));

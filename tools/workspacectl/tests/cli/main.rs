@@ -17,6 +17,7 @@ mod messages;
 mod network;
 mod orgs;
 mod permissions;
+mod region;
 mod remove;
 mod restore;
 mod schemas;

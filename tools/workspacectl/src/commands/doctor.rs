@@ -147,14 +147,24 @@ pub(crate) async fn execute(args: Args, options: GlobalOptions) -> Result<()> {
             _ => CheckResult::optional("API", Err(error)),
         });
     }
-    if key.is_none() {
+    print_what_was_not_checked(key.is_some(), deployment);
+    let keys_result = keys::check(deployment).await;
+    results.push(CheckResult::optional("API keys", keys_result));
+    print_and_conclude(results, args.strict, &options)
+}
+
+/// Prints what the checks leave out. Not as skipped checks, because `--strict` would always fail.
+fn print_what_was_not_checked(has_key: bool, deployment: &Deployment) {
+    if !has_key {
         print_message(&format!(
             "note: writes through the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
         ));
     }
-    let keys_result = keys::check(deployment).await;
-    results.push(CheckResult::optional("API keys", keys_result));
-    print_and_conclude(results, args.strict, &options)
+    if matches!(deployment.place, Place::NamedTables { .. }) {
+        print_message(
+            "note: without --stack, the function (its variables and timeout), its logs, and the alarms and their recipients were not checked: compare them with docs/stack.md",
+        );
+    }
 }
 
 /// Prints a row per check. Fails with the first failure. With `strict`, a skipped check is a

@@ -88,6 +88,7 @@ fn a_local_service_passes_every_check() {
         "note: writes through the API were not checked: to check them, pass an API key";
     let expected = format!("checking local DynamoDB at {dynamodb}\n{reads_only}");
     assert!(notes.starts_with(&expected), "{notes}");
+    assert!(!notes.contains("without --stack"), "{notes}");
 
     // The API at the default URL belongs to a different service.
     let error = format!("but at {dynamodb}: pass the URL with --url. `cargo serve` prints it");
@@ -446,6 +447,9 @@ fn a_table_that_differs_from_the_template_fails() {
         let is_expected = found.0 == status && found.1.contains(detail);
         assert!(is_expected, "{check}: {found:?}");
     }
+    let notes = String::from_utf8(output.stderr).unwrap();
+    let unseen = "note: without --stack, the function (its variables and timeout), its logs";
+    assert!(notes.contains(unseen), "{notes}");
 }
 
 /// A table that was restored from a backup lacks most settings.

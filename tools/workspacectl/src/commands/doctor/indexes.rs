@@ -9,7 +9,7 @@ use crate::{deployment::Deployment, errors::RequestResultExt as _, expressions::
 
 /// Checks that each index is active and that queries of it are allowed. Fails if one is denied.
 pub(super) async fn check(deployment: &Deployment) -> Result<Status> {
-    let mut names = Vec::new();
+    let mut count = 0;
     for (table, table_name) in deployment.tables() {
         for index in TableDeclaration::of(table)?.global_secondary_indexes {
             let index_name = index.index_name();
@@ -24,10 +24,10 @@ pub(super) async fn check(deployment: &Deployment) -> Result<Status> {
                 let error = anyhow!("the index {index_name} of {name} is {status}, not ACTIVE");
                 return Ok(Status::Failed(error));
             }
-            names.push(index_name.to_owned());
+            count += 1;
         }
     }
-    Ok(Status::Passed(names.join(", ")))
+    Ok(Status::Passed(format!("{count} are active")))
 }
 
 /// Reads at most one entry. The role of the scheduled check may only read those of `doctor`.

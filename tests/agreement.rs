@@ -80,6 +80,9 @@ fn nothing_is_missing_for_any_operation_or_table() {
     for table in Table::ALL {
         look_for_table(*table, &mut missing);
     }
+    for table in &ALL_TABLES {
+        look_for_backup(*table, &mut missing);
+    }
     for table in schemas::tables() {
         look_for_readers(table, &mut missing);
     }
@@ -105,6 +108,17 @@ fn look_for_operation(operation: Operation, missing: &mut Missing) {
     let mut lines = include_str!("../README.md").lines();
     let has_row = lines.any(|it| it.starts_with(&format!("| `{name}` |")) && it.contains(path));
     missing.unless(has_row, format!("README.md: a row of {name} with its path"));
+}
+
+/// What a stack in another region needs to take over.
+fn look_for_backup(table: Table, missing: &mut Missing) {
+    let id = table.logical_id;
+    let is_backed_up = include_str!("../deploy/backup.yaml").contains(&format!("}}-{id}-*\n"));
+    missing.unless(is_backed_up, format!("deploy/backup.yaml: {id}"));
+    let kind = Kind::of(table).plural;
+    let pair = format!(" {kind}:{}", id.strip_suffix("Table").unwrap());
+    let is_restored = include_str!("../docs/runbook.md").contains(&pair);
+    missing.unless(is_restored, format!("docs/runbook.md: a restore of{pair}"));
 }
 
 fn look_for_table(table: Table, missing: &mut Missing) {

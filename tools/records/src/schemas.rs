@@ -1,6 +1,6 @@
 //! The JSON Schemas of records. Tests and `workspacectl restore` validate every record with them.
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::sync::OnceLock;
 
 use anyhow::Result;
 use jsonschema::{Validator, error::ValidationErrorKind};
@@ -118,17 +118,11 @@ fn unknown_names<'a>(schema: &'a Value, record: &'a Value) -> impl Iterator<Item
 /// # Panics
 /// If the table has no schema, or the schema is invalid.
 fn parsed(table: Table) -> &'static (Value, Validator) {
-    static PARSED: OnceLock<BTreeMap<Table, (Value, Validator)>> = OnceLock::new();
-    let parsed = PARSED.get_or_init(|| {
-        let mut parsed = BTreeMap::new();
-        for table in ALL_TABLES {
-            let schema = parse(table);
-            let schema = schema.unwrap_or_else(|error| panic!("records.schema.json: {error}"));
-            parsed.insert(table, schema);
-        }
-        parsed
-    });
-    &parsed[&table]
+    static PARSED: [OnceLock<(Value, Validator)>; ALL_TABLES.len()] =
+        [const { OnceLock::new() }; ALL_TABLES.len()];
+    let index = ALL_TABLES.iter().position(|known| *known == table);
+    PARSED[index.expect("a known table")]
+        .get_or_init(|| parse(table).unwrap_or_else(|error| panic!("records.schema.json: {error}")))
 }
 
 /// Parses the schema of a table's records.

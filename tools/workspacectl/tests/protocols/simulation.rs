@@ -296,7 +296,7 @@ async fn pause(rng: &mut Rng, seconds: std::ops::Range<u64>) {
 
 /// Asserts that no seed violates a rule.
 fn assert_holds<F: Future<Output = Vec<String>>>(simulation: impl Fn(u64) -> F + Sync) {
-    simulation::assert_holds((8, 100), simulation);
+    simulation::assert_holds((4, 100), simulation);
 }
 
 /// Asserts that a simulation violates a rule with each weakness, and none without it. Begins with the

@@ -33,6 +33,12 @@ def parameters(value):
     return names & set(TEMPLATE["Parameters"])
 
 
+def replacing(resource_type):
+    """The properties whose change replaces a resource."""
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", resource_type).schema
+    return {it.removeprefix("/properties/") for it in schema["createOnlyProperties"]}
+
+
 def test_every_parameter_of_the_function_publishes_a_version():
     _, version = only("AWS::Lambda::Version")
     function = dict(RESOURCES["Function"]["Properties"])
@@ -41,8 +47,15 @@ def test_every_parameter_of_the_function_publishes_a_version():
     assert parameters(function) == parameters(version["Description"])
     assert len(parameters(function)) == 4
     # CloudFormation replaces a version whose description changes.
-    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", "AWS::Lambda::Version").schema
-    assert "/properties/Description" in schema["createOnlyProperties"]
+    assert "Description" in replacing("AWS::Lambda::Version")
+
+
+def test_versions_stay_so_that_the_alias_can_go_back():
+    retained = {it["Type"] for it in RESOURCES.values() if it.get("DeletionPolicy") == it.get("UpdateReplacePolicy") == "Retain"}
+    assert retained == {"AWS::DynamoDB::Table", "AWS::Lambda::Version"}
+    # SAM also copies the policy of the function to the function, which is never replaced.
+    assert RESOURCES["Function"]["UpdateReplacePolicy"] == "Retain"
+    assert replacing("AWS::Lambda::Function").isdisjoint(RESOURCES["Function"]["Properties"])
 
 
 def test_the_api_invokes_the_alias_that_follows_the_newest_version():

@@ -1,5 +1,5 @@
 // Includes a template in a stack of the CDK, and prints the template of that stack.
-// usage: NODE_PATH=FOLDER node include.cjs template.yaml
+// usage: NODE_PATH=FOLDER node include.cjs packaged.yaml
 const { App, Stack } = require("aws-cdk-lib");
 const { CfnInclude } = require("aws-cdk-lib/cloudformation-include");
 

@@ -137,6 +137,19 @@ serve() {
   export url key AWS_ENDPOINT_URL_DYNAMODB
 }
 
+# start_moto: starts moto, which emulates AWS, with the bucket `artifacts`. The variables of AWS then name it.
+start_moto() {
+  local port
+  need curl
+  port=$(free_port)
+  start moto_server --port "$port"
+  # moto's CloudFormation requires the host name localhost.
+  export AWS_ACCESS_KEY_ID=testing AWS_SECRET_ACCESS_KEY=testing AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 \
+    AWS_ENDPOINT_URL=http://localhost:$port
+  wait_for 60 curl --silent --fail --output /dev/null "$AWS_ENDPOINT_URL/moto-api/"
+  python3 -c 'import boto3; boto3.client("s3").create_bucket(Bucket="artifacts")'
+}
+
 # check_function FILE [RUNNER]: checks the size of a compiled function and the glibc that it needs,
 # and runs the tests of the compiled function. RUNNER is a command that runs a function whose
 # architecture is not this machine's.

@@ -21,6 +21,7 @@ import boto3
 
 ROOT = Path(__file__).parents[1]
 CLOUDFORMATION = boto3.client("cloudformation")
+LAMBDA = boto3.client("lambda")
 LOGS = boto3.client("logs")
 # The paths that a client sends, and what is right for the path that an HTTP API delivers for each. It decodes once.
 PATHS = [
@@ -73,6 +74,13 @@ def outputs(stack):
     return {it["OutputKey"]: it["OutputValue"] for it in found.get("Outputs", [])}
 
 
+def messages(stack, pattern="", start=0):
+    """What is in the log of a stack's function since a time."""
+    group = outputs(stack)["LogGroup"]
+    pages = LOGS.get_paginator("filter_log_events").paginate(logGroupName=group, filterPattern=pattern, startTime=start)
+    return [it["message"] for page in pages for it in page["events"]]
+
+
 class Steps:
     """Each method that begins with `step_` is a step. It returns what the report says, or raises."""
 
@@ -113,7 +121,7 @@ class Steps:
     def step_invocations(self):
         self.only_on_aws("moto invokes functions only in Docker")
         for operation in OPERATIONS:
-            result = boto3.client("lambda").invoke(
+            result = LAMBDA.invoke(
                 FunctionName=outputs(self.stack)["FunctionName"], Qualifier="live", Payload=json.dumps(self.api.event(operation))
             )
             response = json.load(result["Payload"])
@@ -163,25 +171,16 @@ class Steps:
         assert states and set(states.values()) <= {"OK", "INSUFFICIENT_DATA"}, states
         return f"{len(states)} alarms, none is on"
 
-    def step_notification(self):
-        self.only_on_aws("moto creates no alarms")
-        if not self.email:
-            raise Skipped("no --email")
-        name = f"{self.stack}-LatencyAlarm"
-        boto3.client("cloudwatch").set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="a test of the notifications")
-        return "look for the email about LatencyAlarm"
-
     def step_lambda(self):
         self.only_on_aws("moto invokes functions only in Docker")
         time.sleep(60)  # until the logs have arrived
-        return "; ".join(f"{name} {self.reports(outputs(stack)['LogGroup'])}" for name, stack in self.stacks.items())
+        return "; ".join(f"{name} {self.reports(stack)}" for name, stack in self.stacks.items())
 
     @staticmethod
-    def reports(group):
+    def reports(stack):
         """What Lambda reported after each invocation."""
-        pages = LOGS.get_paginator("filter_log_events").paginate(logGroupName=group, filterPattern='{ $.type = "platform.report" }')
-        metrics = [json.loads(it["message"])["record"]["metrics"] for page in pages for it in page["events"]]
-        assert metrics, f"{group} has no platform.report"
+        metrics = [json.loads(it)["record"]["metrics"] for it in messages(stack, '{ $.type = "platform.report" }')]
+        assert metrics, f"the log of {stack} has no platform.report"
         starts = [it["initDurationMs"] for it in metrics if "initDurationMs" in it]
         billed = statistics.median(it["billedDurationMs"] for it in metrics)
         memory = max(it["maxMemoryUsedMB"] for it in metrics)
@@ -191,6 +190,58 @@ class Steps:
         if self.emulated:
             raise Skipped("`cargo serve` runs only the function: compare with `cargo bench --bench lambda`")
         return "is in the rows above"
+
+    def change(self, **changes):
+        """Changes parameters as docs/operations.md does at once. Returns the version of the alias, and whether alarms
+        could have moved it back."""
+        (stack,) = CLOUDFORMATION.describe_stacks(StackName=self.stack)["Stacks"]
+        parameters = {it["ParameterKey"]: it["ParameterValue"] for it in stack["Parameters"]} | changes
+        CLOUDFORMATION.update_stack(
+            StackName=self.stack,
+            UsePreviousTemplate=True,
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
+        )
+        CLOUDFORMATION.get_waiter("stack_update_complete").wait(StackName=self.stack, WaiterConfig={"Delay": 10, "MaxAttempts": 120})
+        resources = CLOUDFORMATION.describe_stack_resources(StackName=self.stack)["StackResources"]
+        ids = {it["LogicalResourceId"]: it["PhysicalResourceId"] for it in resources}
+        group = boto3.client("codedeploy").get_deployment_group(
+            applicationName=ids["ServerlessDeploymentApplication"], deploymentGroupName=ids["FunctionDeploymentGroup"]
+        )
+        return self.live(), group["deploymentGroupInfo"].get("alarmConfiguration", {}).get("enabled", False)
+
+    def live(self):
+        return int(LAMBDA.get_alias(FunctionName=outputs(self.stack)["FunctionName"], Name="live")["FunctionVersion"])
+
+    # After `lambda`, because the memory changes.
+    def step_rollout(self):
+        self.only_on_aws("moto creates no alias, and has no rollouts of CodeDeploy")
+        first, start = self.live(), int(time.time() * 1000)
+        second, has_alarms = self.change(MemorySize="512", Rollout="Canary10Percent5Minutes")
+        assert second > first and has_alarms, (first, second, has_alarms)
+        # `RolloutCheck` prints the response of the new version.
+        assert any('"statusCode": 401' in it.replace("\\", "") for it in messages(self.stack, start=start)), "RolloutCheck did not run"
+        # As docs/operations.md says, "Roll back".
+        LAMBDA.update_alias(
+            FunctionName=outputs(self.stack)["FunctionName"],
+            Name="live",
+            FunctionVersion=str(first),
+            RoutingConfig={"AdditionalVersionWeights": {}},
+        )
+        status, _, _ = self.api.send("create_team")
+        assert (status, self.live()) == (204, first), status
+        third, has_alarms = self.change(MemorySize="384", Rollout="AllAtOnce")
+        assert third > second and not has_alarms, (second, third, has_alarms)
+        return f"version {second} as a canary, after `RolloutCheck`; back to {first}; {third} at once, without alarms"
+
+    # After `rollout`, which an alarm would end.
+    def step_notification(self):
+        self.only_on_aws("moto creates no alarms")
+        if not self.email:
+            raise Skipped("no --email")
+        name = f"{self.stack}-LatencyAlarm"
+        boto3.client("cloudwatch").set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="a test of the notifications")
+        return "look for the email about LatencyAlarm"
 
     def step_tests_of_the_api(self):
         raise Skipped("tests/api creates tables for each test: it runs on DynamoDB Local (ci/dynamodb-local)")

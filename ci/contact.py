@@ -10,6 +10,8 @@ import collections
 import concurrent.futures
 import http.client
 import json
+import os
+import re
 import statistics
 import subprocess
 import sys
@@ -244,7 +246,22 @@ class Steps:
         return "look for the email about LatencyAlarm"
 
     def step_tests_of_the_api(self):
-        raise Skipped("tests/api creates tables for each test: it runs on DynamoDB Local (ci/dynamodb-local)")
+        endpoint = os.environ.get("TEST_DYNAMODB_ENDPOINT", boto3.client("dynamodb").meta.endpoint_url)
+        credentials = boto3.Session().get_credentials().get_frozen_credentials()
+        environment = os.environ | {
+            "TEST_DYNAMODB_ENDPOINT": endpoint,
+            "TEST_TABLE_PREFIX": self.stack,  # --delete finds the tables by it
+            "AWS_ACCESS_KEY_ID": credentials.access_key,
+            "AWS_SECRET_ACCESS_KEY": credentials.secret_key,
+        }
+        if credentials.token:
+            environment["AWS_SESSION_TOKEN"] = credentials.token
+        command = ["cargo", "test", "--quiet", "--locked", "--test", "api", "operations::", "--", "--test-threads", "4"]
+        result = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        if result.returncode != 0:
+            print(result.stdout, file=sys.stderr)
+        assert result.returncode == 0, "see the output"
+        return f"tests/api/operations/ on {endpoint}: {re.search('[0-9]+ passed', result.stdout)[0]}"
 
 
 def run(arguments):

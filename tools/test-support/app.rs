@@ -366,8 +366,10 @@ fn hooked_sdk_config(endpoint: &str, hook: impl Hook) -> Builder {
 
 /// Table names that no other app uses, so that tests can share a DynamoDB.
 fn unique_table_names() -> TableNames {
-    let prefix = fastrand::u64(..);
-    TableNames::new(|table| Ok::<_, ()>(format!("test-{prefix:x}-{}", table.logical_id))).unwrap()
+    let prefix = env::var("TEST_TABLE_PREFIX").unwrap_or_else(|_| "test".to_owned());
+    let app = fastrand::u64(..);
+    let name = |table: Table| format!("{prefix}-{app:x}-{}", table.logical_id);
+    TableNames::new(|table| Ok::<_, ()>(name(table))).unwrap()
 }
 
 /// A well-formed API key that has no record.

@@ -23,9 +23,8 @@ fn check_examples(command: &clap::Command, names: &str) {
     let all_own = examples.iter().all(of_command) || command.has_subcommands();
     assert!(!examples.is_empty() && all_own, "{names}: {help}");
     for example in examples {
-        let line = example.replace(" --after CURSOR", "");
-        let start = line.find("workspacectl ").unwrap();
-        let mut parts = line[start..].split(['|', '<', '>', '#', ')']);
+        let start = example.find("workspacectl ").unwrap();
+        let mut parts = example[start..].split(['|', '<', '>', '#', ')']);
         let arguments = parts.next().unwrap();
         let parsed = Cli::try_parse_from(words(arguments));
         assert!(parsed.is_ok(), "{example}: {:?}", parsed.err());

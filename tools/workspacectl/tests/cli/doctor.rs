@@ -455,13 +455,15 @@ fn a_table_that_differs_from_the_template_fails() {
 
 /// A table that was restored from a backup lacks most settings.
 #[test]
-fn a_table_without_encryption_and_limits_fails() {
+fn a_table_without_encryption_limits_and_an_active_index_fails() {
     let mut network = Network::with_api();
     network.stack.change_table = |table| {
         table["SSEDescription"].take();
         table["OnDemandThroughput"]["MaxWriteRequestUnits"] = json!(-1);
         if table["TableName"] == "TeamMembersTable" {
-            table["GlobalSecondaryIndexes"][0]["OnDemandThroughput"].take();
+            let index = &mut table["GlobalSecondaryIndexes"][0];
+            index["OnDemandThroughput"].take();
+            index["IndexStatus"] = json!("CREATING");
         }
     };
 
@@ -470,7 +472,10 @@ fn a_table_without_encryption_and_limits_fails() {
     assert_eq!(code, Some(1));
     let problems = "its encryption does not use AWS KMS; its write units have no maximum";
     assert_eq!(find(&checks, "TeamsTable"), ("failed", problems));
-    let problems = format!("{problems}; the write units of its index by_user have no maximum");
+    let problems = format!(
+        "the status of its index by_user is CREATING; {problems}; \
+         the write units of its index by_user have no maximum"
+    );
     assert_eq!(find(&checks, "TeamMembersTable"), ("failed", &*problems));
 }
 

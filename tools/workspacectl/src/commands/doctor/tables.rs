@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result, ensure};
 use aws_sdk_dynamodb::types::{
-    BillingMode, OnDemandThroughput, SseDescription, SseStatus, StreamSpecification,
-    TableDescription, TableStatus, TimeToLiveStatus,
+    BillingMode, GlobalSecondaryIndexDescription, IndexStatus, OnDemandThroughput, SseDescription,
+    SseStatus, StreamSpecification, TableDescription, TableStatus, TimeToLiveStatus,
 };
 use workspace_management::records::Table;
 use workspace_records::{kinds::HISTORY, tables::TableDeclaration};
@@ -120,15 +120,20 @@ fn differences(declared: &TableDeclaration, actual: &TableDescription) -> Vec<St
     for declared_index in &declared.global_secondary_indexes {
         let name = declared_index.index_name();
         let mut indexes = actual.global_secondary_indexes().iter();
-        let has_index = indexes.any(|index| {
+        let index = indexes.find(|index| {
             index.index_name() == Some(name)
                 && index.key_schema() == declared_index.key_schema()
                 && index.projection() == declared_index.projection()
         });
-        if !has_index {
-            differences.push(format!(
+        match index.map(GlobalSecondaryIndexDescription::index_status) {
+            None => differences.push(format!(
                 "its index {name} is missing or differs from the template"
-            ));
+            )),
+            // DynamoDB is still building or deleting it.
+            Some(Some(status)) if *status != IndexStatus::Active => {
+                differences.push(format!("the status of its index {name} is {status}"));
+            }
+            Some(_) => {}
         }
     }
     // A table without a declared stream may have one, such as for a global table.

@@ -17,6 +17,7 @@ use workspace_local::demo::DEMO_KEY;
 use workspace_management::records::Table;
 use workspace_records::{kinds::ALL_TABLES, schemas};
 use workspacectl::Cli;
+use yaml_serde::Value as Yaml;
 
 use crate::{export_of, network::Network, new_file, on_stack};
 
@@ -72,15 +73,20 @@ const OPERATIONS: &[&str] = &[
     "restore --from ModelsTable --to models --org acme",
 ];
 
+/// The statements of a policy.
+fn statements(policy: &str) -> Vec<Yaml> {
+    let template = include_str!("../../../../deploy/operators.yaml");
+    let template: Yaml = yaml_serde::from_str(template).unwrap();
+    let policy = &template["Resources"][policy]["Properties"]["PolicyDocument"];
+    policy["Statement"].as_sequence().unwrap().clone()
+}
+
 /// The permissions that a policy grants to the commands. `TABLE` is every table: ci/tests/test_names.py checks that
 /// the statements name all.
 fn granted(policy: &str) -> BTreeSet<String> {
-    let template = include_str!("../../../../deploy/operators.yaml");
-    let template: yaml_serde::Value = yaml_serde::from_str(template).unwrap();
-    let policy = &template["Resources"][policy]["Properties"]["PolicyDocument"];
-    let statements = policy["Statement"].as_sequence().unwrap().iter();
-    let id = |statement: &yaml_serde::Value| statement["Sid"].as_str().unwrap().to_owned();
-    let granted = iam::granted(statements.filter(|it| id(it).starts_with("Workspacectl")));
+    let mut statements = statements(policy);
+    statements.retain(|it| it["Sid"].as_str().unwrap().starts_with("Workspacectl"));
+    let granted = iam::granted(&statements);
     let tables = ALL_TABLES.map(|table| format!("-{}-", table.logical_id));
     let general = |it: String| {
         tables
@@ -92,15 +98,10 @@ fn granted(policy: &str) -> BTreeSet<String> {
 
 /// Whether a statement forbids a request. Statements with a condition allow transactions.
 fn is_forbidden(request: &Request) -> bool {
-    let template = include_str!("../../../../deploy/operators.yaml");
-    let template: yaml_serde::Value = yaml_serde::from_str(template).unwrap();
-    let policy = &template["Resources"]["Operate"]["Properties"]["PolicyDocument"];
-    let statements = policy["Statement"].as_sequence().unwrap().iter();
-    let denying = statements.filter(|statement| statement["Effect"] == "Deny");
-    let applicable = denying.filter(|statement| {
-        statement.get("Condition").is_none() || request.action != "TransactWriteItems"
-    });
-    let forbidden = iam::listed(applicable);
+    let mut statements = statements("Operate");
+    statements.retain(|it| it["Effect"] == "Deny");
+    statements.retain(|it| it.get("Condition").is_none() || request.action != "TransactWriteItems");
+    let forbidden = iam::listed(&statements);
     let needed = iam::needed(request, |table, _| {
         format!("table/${{OperatedStack}}-{table}-*")
     });

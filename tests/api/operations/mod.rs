@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use test_support::{TestApp, TestClient, TestResponse, event, key_id};
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operations::Operation, records::Table};
-use workspace_records::kinds::Kind;
+use workspace_records::{kinds::Kind, schemas};
 
 mod add_models;
 mod add_team_users;
@@ -234,6 +234,10 @@ async fn assert_stores_sample(operation: Operation, client: &TestClient<'_>, cre
             .position(|record| expected.matches_key(record) && expected.matches_content(record));
         let index = index.unwrap_or_else(|| panic!("{expected:?} is not in {records:?}"));
         assert_created_by(&records.remove(index), creator);
+        for name in expected.content.as_object().unwrap().keys() {
+            let attribute = &schemas::schema(expected.table)["properties"][name];
+            assert_eq!(attribute["x-role"], "content", "{name}");
+        }
     }
     let unexpected: Vec<_> = stored.into_values().flatten().collect();
     assert!(unexpected.is_empty(), "{operation:?}: {unexpected:?}");

@@ -2,12 +2,12 @@
 //!
 //! `cargo bench` builds the programs as they are deployed, and runs each program behind an emulator
 //! of the Lambda Runtime API, with an embedded DynamoDB behind TLS. The figures are printed as
-//! Markdown tables, and stored in `docs/benchmarks.md` and `docs/benchmark.json`. Times depend on
-//! the machine and its load. The ratios of one run depend less on the machine and its load.
+//! Markdown tables, and stored in `docs/benchmarks.md`. Times depend on the machine and its load. The
+//! ratios of one run depend less on the machine and its load.
 //!
 //! One part measures the programs with the CPU share that Lambda gives to functions with little
 //! memory. This part needs Linux and permission to create control groups, and is skipped without
-//! them. A run that skips this part, or has arguments, does not change the documents.
+//! them. A run that skips this part, or has arguments, does not change the document.
 //!
 //! With `-- --test`, the benchmark takes few samples. With `-- --with NAME=FILE`, it also measures
 //! another build of the function. With `-- flood`, it measures only how the function responds while
@@ -58,7 +58,6 @@ async fn main() -> Result<()> {
     if let Err(error) = cpu_limit {
         println!("SKIPPED: Lambda's CPU share. This machine cannot limit the CPU: {error:#}");
     } else if arguments.is_empty() {
-        fs::write(root.join("docs/benchmark.json"), report.json()?)?;
         let document = root.join("docs/benchmarks.md");
         let text = fs::read_to_string(&document)?;
         fs::write(document, replace_tables(&text, &tables))?;

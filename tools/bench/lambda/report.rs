@@ -1,8 +1,6 @@
-//! The figures, as Markdown tables and as JSON.
+//! The figures, as Markdown tables.
 
 use std::{collections::BTreeMap, time::Duration};
-
-use anyhow::Result;
 
 use crate::bench::{CAREFUL, OURS, Program, TYPICAL};
 
@@ -73,10 +71,6 @@ impl Report {
             tables.push(text);
         }
         tables
-    }
-
-    pub(crate) fn json(&self) -> Result<String> {
-        Ok(serde_json::to_string_pretty(&self.statistics())? + "\n")
     }
 }
 

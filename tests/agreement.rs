@@ -81,7 +81,7 @@ fn nothing_is_missing_for_any_operation_or_table() {
         look_for_table(*table, &mut missing);
     }
     for table in &ALL_TABLES {
-        look_for_backup(*table, &mut missing);
+        look_for_operators_and_backup(*table, &mut missing);
     }
     for table in schemas::tables() {
         look_for_readers(table, &mut missing);
@@ -108,13 +108,24 @@ fn look_for_operation(operation: Operation, missing: &mut Missing) {
     let mut lines = include_str!("../README.md").lines();
     let has_row = lines.any(|it| it.starts_with(&format!("| `{name}` |")) && it.contains(path));
     missing.unless(has_row, format!("README.md: a row of {name} with its path"));
+    let has_row = include_str!("../docs/stack.md").contains(&format!("\n| `POST {path}` |"));
+    missing.unless(has_row, format!("docs/stack.md: a row of {name}"));
 }
 
-/// What a stack in another region needs to take over.
-fn look_for_backup(table: Table, missing: &mut Missing) {
+/// Looks for what the files in `deploy/` and the documents for operators say about a table.
+fn look_for_operators_and_backup(table: Table, missing: &mut Missing) {
     let id = table.logical_id;
-    let is_backed_up = include_str!("../deploy/backup.yaml").contains(&format!("}}-{id}-*\n"));
-    missing.unless(is_backed_up, format!("deploy/backup.yaml: {id}"));
+    for (file, content, min_lines) in [
+        ("backup", include_str!("../deploy/backup.yaml"), 1),
+        ("operators", include_str!("../deploy/operators.yaml"), 2),
+        ("role", include_str!("../deploy/role.yaml"), 3),
+    ] {
+        let lines = content.matches(&format!("}}-{id}-*\n")).count();
+        let piece = format!("deploy/{file}.yaml: {id}, {min_lines} times");
+        missing.unless(lines >= min_lines, piece);
+    }
+    let has_row = include_str!("../docs/stack.md").contains(&format!("\n| `{id}` |"));
+    missing.unless(has_row, format!("docs/stack.md: a row of {id}"));
     let kind = Kind::of(table).plural;
     let pair = format!(" {kind}:{}", id.strip_suffix("Table").unwrap());
     let is_restored = include_str!("../docs/runbook.md").contains(&pair);
@@ -174,6 +185,9 @@ fn look_for_readers(table: Table, missing: &mut Missing) {
 /// Looks for what the alarm and the dashboard need for each table to which requests write.
 fn look_for_alarm(table: Table, missing: &mut Missing) {
     let id = table.logical_id;
+    if template()["Resources"][id].is_null() {
+        return missing.unless(false, format!("template.yaml: the table {id}"));
+    }
     let alarm = properties("WrittenUnitsAlarm");
     let metrics = list(&alarm["Metrics"]);
     let expression = text(&metrics[0]["Expression"]);
@@ -352,6 +366,8 @@ fn the_template_declares_the_tables_of_the_code_and_protects_them() {
         assert_eq!(resource["UpdateReplacePolicy"], "Retain", "{id}");
         let recovery = &declaration["PointInTimeRecoverySpecification"];
         assert_eq!(recovery["PointInTimeRecoveryEnabled"], true, "{id}");
+        let encryption = &properties("OrganizationsTable")["SSESpecification"];
+        assert_eq!(declaration["SSESpecification"], *encryption, "{id}");
         let protection = list(&declaration["DeletionProtectionEnabled"]);
         assert_eq!(protection[0], "HasDeletionProtection", "{id}");
         assert_eq!(protection[1], true, "{id}");

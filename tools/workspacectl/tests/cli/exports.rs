@@ -329,7 +329,9 @@ fn an_export_is_restored_from_a_pipe() {
     let export = server.run("orgs export acme");
     let planned = server.output_with_input("restore --from - --dry-run", &export);
     let copy = text(&planned.stdout);
-    assert_eq!(copy.lines().count(), 9, "{planned:?}");
+    // Exports lack the hashes of keys, of which there is one.
+    let restorable = export.lines().count() - 1;
+    assert_eq!(copy.lines().count(), restorable, "{planned:?}");
     for from in ["/dev/stdin", "/dev/stdin --to teams --org acme"] {
         let line = format!("restore --from {from} --dry-run");
         let output = server.output_with_input(&line, &export);

@@ -369,12 +369,14 @@ fn a_key_for_projects_works_only_there_and_so_does_its_replacement() {
 #[test]
 fn a_key_for_projects_allows_no_operation_without_a_project() {
     let server = Server::start();
+    let mut count = server.count("KeysTable");
     for operation in Operation::ALL {
         let name = operation.name();
         let allow = format!("--project apollo --allow create_team,{name}");
         let output = server.output(&format!("keys create --org acme {allow}"));
         if Description::of(*operation).path.contains("{project_id}") {
             assert!(output.status.success(), "{output:?}");
+            count += 1;
         } else {
             assert_usage_error(&output, &format!("cannot call {name}"));
         }
@@ -383,7 +385,7 @@ fn a_key_for_projects_allows_no_operation_without_a_project() {
         let create = format!("keys create --org acme --project={project}");
         assert_usage_error(&server.output(&create), "--project");
     }
-    assert_eq!(server.count("KeysTable"), 1 + 3);
+    assert_eq!(server.count("KeysTable"), count);
 }
 
 /// The old key never expires later than before. The new keys have the lifetime of the old key.

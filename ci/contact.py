@@ -34,7 +34,7 @@ PATHS = [
     ("set_bot_voice", "/api/v1/bot/playground/b%207/voice", (400, "malformed_path")),
 ]
 # First `create_team`, because `add_team_users` needs the team.
-OPERATIONS = sorted((file.stem for file in (ROOT / "events").glob("*_*.json")), key=lambda name: (name != "create_team", name))
+OPERATIONS = sorted({file.stem for file in (ROOT / "events").glob("*.json")} - {"env"}, key=lambda name: (name != "create_team", name))
 
 
 class Skipped(Exception):
@@ -117,8 +117,8 @@ class Steps:
 
     def step_requests(self):
         statuses = [self.api.send(operation)[0] for operation in OPERATIONS * 2]
-        assert statuses == [204] * 12, statuses
-        return "6 operations, each twice: 204"
+        assert statuses == [204] * (2 * len(OPERATIONS)), statuses
+        return f"{len(OPERATIONS)} operations, each twice: 204"
 
     def step_invocations(self):
         self.only_on_aws("moto invokes functions only in Docker")
@@ -128,7 +128,7 @@ class Steps:
             )
             response = json.load(result["Payload"])
             assert response.get("statusCode") == 204, response
-        return "6 events to the alias: 204"
+        return f"{len(OPERATIONS)} events to the alias: 204"
 
     def step_doctor(self):
         self.only_on_aws("ci/tests/test_stack.py runs `doctor` on moto, which has no API")

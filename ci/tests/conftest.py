@@ -1,12 +1,19 @@
-"""Fixtures: `cargo serve` and Chromium."""
+"""Fixtures: the operations, `cargo serve` and Chromium."""
 
 import json
 import os
 import shutil
 import subprocess
 import urllib.request
+from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="session")
+def operations():
+    """The names of the operations, each of which has an event. env.json has variables instead."""
+    return {file.stem for file in (Path(__file__).parents[2] / "events").glob("*.json")} - {"env"}
 
 
 class Service:

@@ -58,12 +58,12 @@ def test_versions_stay_so_that_the_alias_can_go_back():
     assert replacing("AWS::Lambda::Function").isdisjoint(RESOURCES["Function"]["Properties"])
 
 
-def test_the_api_invokes_the_alias_that_follows_the_newest_version():
+def test_the_api_invokes_the_alias_that_follows_the_newest_version(operations):
     version, _ = only("AWS::Lambda::Version")
     alias, properties = only("AWS::Lambda::Alias")
     assert properties["FunctionVersion"] == {"Fn::GetAtt": [version, "Version"]}
     paths = RESOURCES["Api"]["Properties"]["Body"]["paths"].values()
-    assert paths
+    assert len(paths) == len(operations)
     for path in paths:
         uri = path["post"]["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
         assert uri.endswith("/functions/${%s}/invocations" % alias)

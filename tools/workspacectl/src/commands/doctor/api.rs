@@ -109,9 +109,9 @@ impl Api {
             if !is_retryable || Instant::now() + wait > self.retry_until {
                 return response;
             }
-            let is_server_error = response.is_ok_and(|response| response.status >= 500);
-            self.retried_server_error
-                .set(self.retried_server_error.get() || is_server_error);
+            if response.is_ok_and(|response| response.status >= 500) {
+                self.retried_server_error.set(true);
+            }
             sleep(wait).await;
             backoff *= 2;
         }
